@@ -1,0 +1,1 @@
+//! Where the heavy work of a proof is done.

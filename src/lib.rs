@@ -1,0 +1,8 @@
+//! cuporep
+
+pub mod error;
+pub mod groth16;
+pub mod pipeline;
+pub mod r1cs;
+
+pub use error::{Class, Error, Result};

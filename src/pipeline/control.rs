@@ -1,0 +1,188 @@
+//! Cancel, deadline, progress and stage times of one call.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::error::{Error, Result};
+
+/// A stage of a proof, in the order in which they run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Stage {
+    /// Waiting for earlier proofs of the same prover.
+    Queue,
+    /// Decoding the C1 bytes.
+    Decode,
+    /// Checking the C1 output.
+    Check,
+    /// Loading or recording the circuit's shape.
+    Shape,
+    /// Opening, checking and loading parameters.
+    Parameters,
+    /// Making the witness.
+    Witness,
+    /// a = A w and b = B w.
+    Evaluate,
+    /// Transforms of the quotient.
+    Transform,
+    /// The sum over h.
+    SumH,
+    /// The sum over l.
+    SumL,
+    /// The sum over a.
+    SumA,
+    /// The sum over b in G1.
+    SumB1,
+    /// The sum over b in G2.
+    SumB2,
+    /// Assembling and verifying the proof.
+    Verify,
+}
+
+impl Stage {
+    /// The lower-case name used in machine-readable output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stage::Queue => "queue",
+            Stage::Decode => "decode",
+            Stage::Check => "check",
+            Stage::Shape => "shape",
+            Stage::Parameters => "parameters",
+            Stage::Witness => "witness",
+            Stage::Evaluate => "evaluate",
+            Stage::Transform => "transform",
+            Stage::SumH => "sum_h",
+            Stage::SumL => "sum_l",
+            Stage::SumA => "sum_a",
+            Stage::SumB1 => "sum_b_g1",
+            Stage::SumB2 => "sum_b_g2",
+            Stage::Verify => "verify",
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Progress of one call.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Event {
+    /// The stage that this is about.
+    pub stage: Stage,
+    /// The partition, where the stage works on one.
+    pub partition: Option<usize>,
+    /// `None` when the stage begins, its duration when it has ended.
+    pub elapsed: Option<Duration>,
+}
+
+/// Stops the calls that carry it. Clones share one state; once cancelled it stays so.
+#[derive(Debug, Clone, Default)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl CancelToken {
+    /// A token that is not cancelled.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks every call that carries this token to stop soon.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether [`CancelToken::cancel`] was called.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+type Sink = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// What a call carries through all its stages.
+#[derive(Clone, Default)]
+pub struct Control {
+    cancel: Option<CancelToken>,
+    deadline: Option<Instant>,
+    progress: Option<Sink>,
+    times: Arc<Mutex<Vec<Event>>>,
+}
+
+impl Control {
+    /// No cancel token, no deadline, nobody watching.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stops when `token` is cancelled.
+    #[must_use]
+    pub fn with_cancel(mut self, token: CancelToken) -> Self {
+        self.cancel = Some(token);
+        self
+    }
+
+    /// Stops at `deadline`.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Calls `sink` at the begin and the end of each stage, from the thread that runs the stage.
+    #[must_use]
+    pub fn with_progress(mut self, sink: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.progress = Some(Arc::new(sink));
+        self
+    }
+
+    /// Fails when the call must stop. Long loops call this at least every 100 ms of work.
+    pub fn check(&self, during: impl fmt::Display) -> Result<()> {
+        if self.cancel.as_ref().is_some_and(CancelToken::is_cancelled) {
+            return Err(Error::Cancelled { during: format!("during {during}") });
+        }
+        if self.deadline.is_some_and(|at| Instant::now() >= at) {
+            return Err(Error::Deadline { during: format!("during {during}") });
+        }
+        Ok(())
+    }
+
+    /// Runs one stage: checks, reports its begin and end, keeps its time.
+    pub fn stage<T>(&self, stage: Stage, partition: Option<usize>, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.check(stage)?;
+        let begin = Instant::now();
+        self.report(Event { stage, partition, elapsed: None });
+        let value = work()?;
+        let event = Event { stage, partition, elapsed: Some(begin.elapsed()) };
+        self.times.lock().push(event.clone());
+        self.report(event);
+        Ok(value)
+    }
+
+    /// The ended stages so far, in the order in which they ended.
+    pub fn times(&self) -> Vec<Event> {
+        self.times.lock().clone()
+    }
+
+    fn report(&self, event: Event) {
+        if let Some(sink) = &self.progress {
+            sink(&event);
+        }
+    }
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control")
+            .field("cancel", &self.cancel)
+            .field("deadline", &self.deadline)
+            .field("progress", &self.progress.is_some())
+            .finish_non_exhaustive()
+    }
+}
