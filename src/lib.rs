@@ -1,7 +1,9 @@
 //! cuporep
 
+pub mod environment;
 pub mod error;
 pub mod groth16;
+mod panics;
 pub mod pipeline;
 pub mod r1cs;
 

@@ -1,5 +1,9 @@
 //! How work is ordered, watched and stopped. Knows neither Filecoin nor any device.
 
+mod budget;
 mod control;
+mod queue;
 
+pub use budget::available_memory;
 pub use control::{CancelToken, Control, Event, Stage};
+pub use queue::{Queue, Turn};

@@ -1,0 +1,47 @@
+//! How much memory there is for the host's part of the work.
+
+use std::fs;
+
+/// Bytes that this process can still use: the smaller of what the kernel calls available and what the
+/// control group leaves. `None` where neither can be read.
+pub fn available_memory() -> Option<u64> {
+    let system = fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_available(&text));
+    match (system, control_group_room()) {
+        (Some(system), Some(group)) => Some(system.min(group)),
+        (system, group) => system.or(group),
+    }
+}
+
+/// `MemAvailable` of /proc/meminfo, in bytes.
+fn mem_available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Room under the limit of this process's version 2 control group; `None` without a limit.
+fn control_group_room() -> Option<u64> {
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let read = |file: &str| -> Option<u64> {
+        fs::read_to_string(format!("/sys/fs/cgroup{path}/{file}")).ok()?.trim().parse().ok()
+    };
+    Some(read("memory.max")?.saturating_sub(read("memory.current")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meminfo_is_read_in_bytes() {
+        assert_eq!(mem_available("MemTotal: 10 kB\nMemAvailable:    2048 kB\n"), Some(2048 * 1024));
+        assert_eq!(mem_available("MemTotal: 10 kB\n"), None);
+        assert_eq!(mem_available("MemAvailable: many kB\n"), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn this_machine_has_some_memory() {
+        assert!(available_memory().unwrap() > 1 << 20);
+    }
+}
