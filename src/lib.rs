@@ -3,6 +3,7 @@
 pub mod error;
 pub mod groth16;
 pub mod pipeline;
+pub mod porep;
 pub mod r1cs;
 
 pub use error::{Class, Error, Result};
