@@ -5,6 +5,7 @@ pub mod error;
 pub mod groth16;
 mod panics;
 pub mod pipeline;
+pub mod porep;
 pub mod r1cs;
 
 pub use error::{Class, Error, Result};

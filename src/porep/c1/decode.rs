@@ -1,0 +1,139 @@
+//! From bytes to [`C1Output`]: names the form, parses, unwraps the envelope. Checks the form only.
+
+use std::borrow::Cow;
+
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::wire::{C1Wire, EnvelopeWire};
+use super::{form, C1Output, Envelope, MAX_C1_BYTES};
+use crate::error::{Error, Result};
+use crate::porep::sector::RegisteredProof;
+
+/// Why bytes are refused; the input's length and hash are added at the end, when something is wrong.
+enum Refusal {
+    Form(String),
+    Syntax(String),
+    Proof(Error),
+}
+
+impl C1Output {
+    /// Decodes a C1 output in any form that nodes pass on: its JSON, with fields in any order; the same in the envelope
+    /// `{"SectorNum","Phase1Out","SectorSize"}`; white space around either.
+    ///
+    /// Takes memory of a small multiple of the input's length at most, whatever the input is.
+    ///
+    /// # Errors
+    /// [`Error::C1TooLarge`], [`Error::C1Form`], [`Error::C1Syntax`] and, for an unknown registered proof,
+    /// [`Error::ProofType`].
+    pub fn decode(bytes: &[u8]) -> Result<C1Output> {
+        if bytes.len() > MAX_C1_BYTES {
+            return Err(Error::C1TooLarge { length: bytes.len(), maximum: MAX_C1_BYTES });
+        }
+        decode_any(bytes).map_err(|refusal| {
+            let (length, sha256) = (bytes.len(), || hex::encode(Sha256::digest(bytes)));
+            match refusal {
+                Refusal::Form(form) => Error::C1Form { form, length, sha256: sha256() },
+                Refusal::Syntax(detail) => Error::C1Syntax { detail, length, sha256: sha256() },
+                Refusal::Proof(error) => error,
+            }
+        })
+    }
+}
+
+fn decode_any(bytes: &[u8]) -> Result<C1Output, Refusal> {
+    let object = form::trim(bytes);
+    if let Some(name) = form::foreign(object, bytes.len()) {
+        return Err(Refusal::Form(name));
+    }
+    if !form::is_envelope(object) {
+        return decode_output(bytes);
+    }
+    let wire: EnvelopeWire<'_> = parse(bytes)?;
+    let inner = STANDARD
+        .decode(wire.phase1_output.as_ref())
+        .map_err(|error| Refusal::Syntax(format!("Phase1Out of the envelope is not base64: {error}")))?;
+    let inside = |what: String| format!("inside the envelope's Phase1Out, {what}");
+    let object = form::trim(&inner);
+    if let Some(name) = form::foreign(object, inner.len()) {
+        return Err(Refusal::Form(inside(name)));
+    }
+    if form::is_envelope(object) {
+        return Err(Refusal::Form(inside("there is another envelope".to_owned())));
+    }
+    let mut output = decode_output(&inner).map_err(|refusal| match refusal {
+        Refusal::Form(form) => Refusal::Form(inside(form)),
+        Refusal::Syntax(detail) => Refusal::Syntax(inside(detail)),
+        Refusal::Proof(error) => Refusal::Proof(error),
+    })?;
+    output.envelope = Some(Envelope { sector_number: wire.sector_number, sector_size: wire.sector_size });
+    Ok(output)
+}
+
+fn decode_output(bytes: &[u8]) -> Result<C1Output, Refusal> {
+    let wire: C1Wire = parse(bytes)?;
+    Ok(C1Output {
+        registered_proof: RegisteredProof::from_name(&wire.registered_proof).map_err(Refusal::Proof)?,
+        inner_tag: wire.vanilla_proofs.tag,
+        vanilla_proofs: wire.vanilla_proofs.proofs,
+        comm_r: wire.comm_r,
+        comm_d: wire.comm_d,
+        replica_id: wire.replica_id,
+        seed: wire.seed,
+        ticket: wire.ticket,
+        envelope: None,
+    })
+}
+
+/// Parses one document that is all of `bytes` but white space.
+fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Refusal> {
+    let mut stream = serde_json::Deserializer::from_slice(bytes).into_iter::<T>();
+    let value = match stream.next() {
+        Some(Ok(value)) => value,
+        Some(Err(error)) => return Err(Refusal::Syntax(describe(&error, bytes))),
+        None => return Err(Refusal::Syntax("there is no document".to_owned())),
+    };
+    let end = stream.byte_offset();
+    let rest = form::trim(&bytes[end..]);
+    if rest.is_empty() {
+        return Ok(value);
+    }
+    match form::after_document(rest) {
+        Some(name) => Err(Refusal::Form(format!("{name} at byte {end}"))),
+        None => Err(Refusal::Syntax(format!("{} more bytes follow the document at byte {end}", rest.len()))),
+    }
+}
+
+/// The parser's message, without what hostile input could blow up in it, and the place as a byte offset.
+fn describe(error: &serde_json::Error, bytes: &[u8]) -> String {
+    const LONGEST: usize = 160;
+    let message = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let message = message.strip_suffix(&place).unwrap_or(&message);
+    let short: String = message.chars().take(LONGEST).flat_map(printable).collect();
+    let more = if message.chars().nth(LONGEST).is_some() { "..." } else { "" };
+    let offset = offset_of(error.line(), error.column(), bytes);
+    if error.is_eof() {
+        format!("it breaks off at byte {offset} ({short}{more})")
+    } else {
+        format!("{short}{more} at byte {offset}")
+    }
+}
+
+fn printable(c: char) -> impl Iterator<Item = char> {
+    let text: Cow<'static, str> =
+        if c.is_control() { c.escape_default().to_string().into() } else { c.to_string().into() };
+    text.chars().collect::<Vec<_>>().into_iter()
+}
+
+/// The byte offset of a line and column, both from 1 (column 0 is the line break before).
+fn offset_of(line: usize, column: usize, bytes: &[u8]) -> usize {
+    let start = if line <= 1 {
+        0
+    } else {
+        bytes.iter().enumerate().filter(|(_, &byte)| byte == b'\n').nth(line - 2).map_or(bytes.len(), |(at, _)| at + 1)
+    };
+    (start + column).min(bytes.len())
+}

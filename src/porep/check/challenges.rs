@@ -1,0 +1,91 @@
+//! Which nodes must be opened: challenges from the ids, parents from the graph; and whether those are opened.
+
+use filecoin_hashers::poseidon::{PoseidonDomain, PoseidonHasher};
+use filecoin_hashers::sha256::Sha256Domain;
+use storage_proofs_core::drgraph::Graph;
+use storage_proofs_porep::stacked::{PublicInputs, StackedBucketGraph, Tau};
+
+use super::place::{ColumnName, PathName};
+use super::{for_each_proof, place};
+use crate::error::{Error, Place, Result};
+use crate::porep::c1::{C1Output, MerkleProof, Node, VanillaProof};
+use crate::porep::sector::{RegisteredProof, DRG_PARENTS, EXP_PARENTS};
+
+type StackedGraph = StackedBucketGraph<PoseidonHasher>;
+
+/// The graph of a registered proof.
+pub(in crate::porep) fn graph(proof: RegisteredProof) -> Result<StackedGraph> {
+    let nodes = proof.size.nodes() as usize;
+    StackedGraph::new_stacked(nodes, DRG_PARENTS, EXP_PARENTS, proof.porep_id(), proof.api_version())
+        .map_err(|error| Error::internal(format!("graph of {proof}: {error:#}")))
+}
+
+/// What the verifier derives challenges and public inputs from. `comm_r`, `comm_d` and `replica_id` must be canonical.
+pub(in crate::porep) fn verifier_inputs(
+    comm_r: Node,
+    comm_d: Node,
+    replica_id: Node,
+    seed: Node,
+    partition: usize,
+) -> PublicInputs<PoseidonDomain, Sha256Domain> {
+    PublicInputs {
+        replica_id: replica_id.0.into(),
+        seed: Some(seed.0),
+        tau: Some(Tau { comm_d: comm_d.0.into(), comm_r: comm_r.0.into() }),
+        k: Some(partition),
+    }
+}
+
+/// The challenged nodes of each partition, after checking that every proof opens its own.
+pub(super) fn check(c1: &C1Output) -> Result<Vec<Vec<u64>>> {
+    let proof = c1.registered_proof;
+    let graph = graph(proof)?;
+    let derivation = proof.challenges();
+    let challenges: Vec<Vec<u64>> = (0..proof.partitions())
+        .map(|k| {
+            let inputs = verifier_inputs(c1.comm_r, c1.comm_d, c1.replica_id, c1.seed, k);
+            let nodes = inputs.challenges(&derivation, graph.size(), Some(k));
+            nodes.into_iter().map(|node| node as u64).collect()
+        })
+        .collect();
+    for_each_proof(c1, |k, i, vanilla| {
+        let node = challenges[k][i];
+        let mut parents = [0; DRG_PARENTS + EXP_PARENTS];
+        graph
+            .parents(node as usize, &mut parents)
+            .map_err(|error| Error::internal(format!("parents of node {node}: {error:#}")))?;
+        check_proof(vanilla, node, &parents, |part| Place::at(k, i, part))
+    })?;
+    Ok(challenges)
+}
+
+fn check_proof(proof: &VanillaProof, node: u64, parents: &[u32], at: impl Fn(String) -> Place) -> Result<()> {
+    let same = |actual: u64, expected: u64, part: &dyn Fn() -> String| {
+        if actual == expected {
+            return Ok(());
+        }
+        let detail = format!("node {actual} is opened, expected {expected}");
+        Err(Error::C1Challenge { place: at(part()), detail })
+    };
+    same(node_of(&proof.comm_d_proof, 2), node, &|| format!("{}.path", PathName::Data))?;
+    same(node_of(&proof.comm_r_last_proof, 8), node, &|| format!("{}.path", PathName::Replica))?;
+    let expected = |name: ColumnName| match name {
+        ColumnName::Challenged => node,
+        ColumnName::Drg(i) => u64::from(parents[i]),
+        ColumnName::Exp(i) => u64::from(parents[DRG_PARENTS + i]),
+    };
+    for (name, column) in place::columns(proof) {
+        same(u64::from(column.index), expected(name), &|| format!("{name}.column.index"))?;
+        same(node_of(&column.inclusion_proof, 8), expected(name), &|| format!("{name}.inclusion_proof.path"))?;
+    }
+    for (layer, labeling) in proof.labeling_proofs.iter().enumerate() {
+        same(labeling.node, node, &|| format!("labeling_proofs[{layer}].node"))?;
+    }
+    same(proof.encoding_proof.node, node, &|| "encoding_proof.node".to_owned())
+}
+
+/// The node that a path of checked shape leads to. Sub and top tree have one level each, so that every level but the
+/// last has arity `base`.
+fn node_of(proof: &MerkleProof, base: u64) -> u64 {
+    proof.path().fold((0, 1), |(node, weight), level| (node + weight * level.index, weight * base)).0
+}

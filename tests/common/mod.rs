@@ -1,0 +1,74 @@
+//! Real C1 outputs with what is known about them.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// All cases, smallest first; the last one has 39 MB.
+pub const CASES: [&str; 9] = [
+    "StackedDrg2KiBV1-000",
+    "StackedDrg2KiBV1_1-000",
+    "StackedDrg2KiBV1_1-001",
+    "StackedDrg2KiBV1_1-002",
+    "StackedDrg2KiBV1_1-003",
+    "StackedDrg2KiBV1_1_Feat_SyntheticPoRep-000",
+    "StackedDrg2KiBV1_2_Feat_NonInteractivePoRep-000",
+    "StackedDrg8MiBV1_1-000",
+    "StackedDrg32GiBV1_1-fab-001",
+];
+
+/// The case that most tests alter.
+pub const SMALL: &str = "StackedDrg2KiBV1_1-000";
+
+/// A C1 output, its identities, and the proof that secrets of seed 1 and fixed randomness give.
+pub struct Fixture {
+    /// The JSON.
+    pub c1: Vec<u8>,
+    pub registered_proof: String,
+    pub sector: u64,
+    /// Actor id.
+    pub miner: u64,
+    pub comm_r: [u8; 32],
+    pub comm_d: [u8; 32],
+    pub replica_id: [u8; 32],
+    pub prover_id: [u8; 32],
+    pub seed: [u8; 32],
+    pub ticket: [u8; 32],
+    /// 192 bytes a partition, for parameters of insecure seed 1, r = 0x123456789abcdef0 + k, s = 0x0fedcba987654321 + k.
+    pub proof: Vec<u8>,
+    /// The verifying key of those parameters.
+    pub vk: Vec<u8>,
+}
+
+/// The directory of a case.
+pub fn directory(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+/// Loads a case.
+pub fn fixture(name: &str) -> Fixture {
+    let read = |file: &str| {
+        let path = directory(name).join(file);
+        fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let mut c1 = Vec::new();
+    lzma_rs::xz_decompress(&mut &read("c1.json.xz")[..], &mut c1).unwrap();
+    let meta: serde_json::Value = serde_json::from_slice(&read("meta.json")).unwrap();
+    assert_eq!(meta["c1_len"], c1.len());
+    let bytes = |field: &str| -> [u8; 32] { hex::decode(meta[field].as_str().unwrap()).unwrap().try_into().unwrap() };
+    Fixture {
+        c1,
+        registered_proof: meta["registered_proof"].as_str().unwrap().to_owned(),
+        sector: meta["sector_id"].as_u64().unwrap(),
+        miner: meta["miner"].as_u64().unwrap(),
+        comm_r: bytes("comm_r"),
+        comm_d: bytes("comm_d"),
+        replica_id: bytes("replica_id"),
+        prover_id: bytes("prover_id"),
+        seed: bytes("seed"),
+        ticket: bytes("ticket"),
+        proof: read("proof.bin"),
+        vk: read("vk.bin"),
+    }
+}
