@@ -2,9 +2,15 @@
 //! Knows no Filecoin and no device: any bellperson `Circuit<Scalar>` will do.
 
 mod bitmap;
+mod evaluate;
+mod positions;
+mod recorder;
+mod rows;
+mod system;
 mod witness;
 
 pub use bitmap::Bitmap;
+pub use system::{R1cs, Row};
 pub use witness::PartitionWitness;
 
 /// One of the three matrices of a constraint system: A w * B w = C w, row by row.
