@@ -1,5 +1,6 @@
 //! cuporep
 
+pub mod curve;
 pub mod error;
 pub mod groth16;
 pub mod pipeline;
