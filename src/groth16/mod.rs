@@ -7,6 +7,10 @@ mod points;
 mod prove;
 mod quotient;
 pub mod setup;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod verify;
 mod vk;
 

@@ -214,9 +214,9 @@ mod tests {
     #[test]
     fn checked_decoding_refuses_what_blstrs_refuses() {
         let g1 = encoded(G1Affine::generator());
-        agrees_on_changed_bytes(&g1, |bytes| G1Affine::from_uncompressed(bytes.try_into().unwrap()).into());
+        agrees_on_changed_bytes::<G1Affine>(&g1, |bytes| G1Affine::from_uncompressed(bytes.try_into().unwrap()).into());
         let g2 = encoded(G2Affine::generator());
-        agrees_on_changed_bytes(&g2, |bytes| G2Affine::from_uncompressed(bytes.try_into().unwrap()).into());
+        agrees_on_changed_bytes::<G2Affine>(&g2, |bytes| G2Affine::from_uncompressed(bytes.try_into().unwrap()).into());
     }
 
     fn faults<P: FilePoint + std::fmt::Debug>() {

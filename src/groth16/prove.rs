@@ -50,8 +50,7 @@ impl Proof {
             bytes.try_into().map_err(|_| form(format!("{} bytes, expected {PROOF_BYTES}", bytes.len())))?;
         let bad = |name| form(format!("{name} is not a compressed point of its group, or is infinity"));
         let g1 = |at: usize, name| -> Result<G1Affine> {
-            let point: Option<G1Affine> =
-                G1Affine::from_compressed(&std::array::from_fn(|i| bytes[at + i])).into();
+            let point: Option<G1Affine> = G1Affine::from_compressed(&std::array::from_fn(|i| bytes[at + i])).into();
             point.filter(|point| !bool::from(point.is_identity())).ok_or_else(|| bad(name))
         };
         let b: Option<G2Affine> = G2Affine::from_compressed(&std::array::from_fn(|i| bytes[G1_COMPRESSED + i])).into();
@@ -164,7 +163,8 @@ mod tests {
     fn infinity_in_a_proof_is_an_error() {
         let key = small_key(2);
         let zero = G1Projective::identity();
-        let parts = ProofParts { h: zero, l: zero, a: -(zero + key.alpha_g1), b_g1: zero, b_g2: G2Projective::identity() };
+        let parts =
+            ProofParts { h: zero, l: zero, a: -(zero + key.alpha_g1), b_g1: zero, b_g2: G2Projective::identity() };
         let randomness = Randomness::fixed(Scalar::ZERO, Scalar::ONE, 0);
         assert!(matches!(assemble(&key, &parts, &randomness), Err(Error::Internal { .. })));
     }

@@ -17,7 +17,9 @@ const PIECE: usize = 1 << 14;
 /// A satisfied witness has C w = a * b row by row, so c needs no matrix. With P the polynomial of degree
 /// below N that equals A B on the coset g * domain, and Z = X^N - 1 equal to g^N - 1 there,
 /// P - c = (g^N - 1) h. As h has degree N - 2 at most, coefficient N - 1 of P - c must vanish; it does for
-/// every `a` and `b`, so [`Error::Transform`] means that a transform computed wrongly.
+/// every `a` and `b`, so [`Error::Transform`] means that a transform computed wrongly. The check is free and
+/// finds a wrong value inside a transform, which spreads over all coefficients; it does not replace the
+/// verification of the proof.
 ///
 /// Three vectors of N elements live at the peak. Fails also when `a` and `b` differ in length or exceed N.
 pub fn quotient(
@@ -158,8 +160,12 @@ mod tests {
     impl Faulty {
         fn disturb(&self, values: &mut [Scalar]) {
             if self.calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == self.fault_at {
-                // A change of all coefficients, as one wrong value before a transform makes it.
-                values.iter_mut().for_each(|value| *value += Scalar::ONE);
+                // A change of all coefficients, as one wrong value inside a transform makes it.
+                let mut change = Scalar::ONE;
+                for value in values {
+                    *value += change;
+                    change *= Scalar::from(3);
+                }
             }
         }
     }

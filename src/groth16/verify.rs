@@ -101,9 +101,10 @@ fn weighted_sum(points: &[G1Affine], scalars: &[Scalar]) -> G1Projective {
         sum
     };
     let windows: Vec<_> = (0..256usize.div_ceil(WINDOW_BITS)).into_par_iter().map(window_sum).collect();
-    windows.into_iter().rev().fold(G1Projective::identity(), |sum, window| {
-        (0..WINDOW_BITS).fold(sum, |sum, _| sum.double()) + window
-    })
+    windows
+        .into_iter()
+        .rev()
+        .fold(G1Projective::identity(), |sum, window| (0..WINDOW_BITS).fold(sum, |sum, _| sum.double()) + window)
 }
 
 #[cfg(test)]

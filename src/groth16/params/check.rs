@@ -78,7 +78,8 @@ pub(super) fn counts(file: &InputFile, layout: &Layout) -> Result<()> {
         file.read(&mut bytes, at)?;
         let count = u32::from_be_bytes(bytes) as usize;
         if count != section.count {
-            let detail = format!("section {} has count {count}, at byte {at}, expected {}", section.name, section.count);
+            let detail =
+                format!("section {} has count {count}, at byte {at}, expected {}", section.name, section.count);
             return Err(file.content(detail));
         }
     }

@@ -12,6 +12,7 @@ use ff::PrimeField;
 use crate::error::{Error, Result};
 use crate::groth16::points::{G1_BYTES, G2_BYTES};
 use crate::groth16::VerifyingKey;
+use crate::r1cs::R1cs;
 
 /// Bytes of the count before a section.
 pub(super) const COUNT_BYTES: u64 = 4;
@@ -90,7 +91,10 @@ impl Layout {
     pub(super) fn new(counts: &Counts) -> Result<Self> {
         let Counts { inputs, aux, log_domain, a_aux, b_input, b_aux } = *counts;
         let limit = u32::MAX as usize;
-        if [inputs, aux, a_aux, b_input, b_aux].into_iter().any(|n| n > limit / 2) || log_domain > Scalar::S || inputs == 0 {
+        if [inputs, aux, a_aux, b_input, b_aux].into_iter().any(|n| n > limit / 2)
+            || log_domain > Scalar::S
+            || inputs == 0
+        {
             let detail = format!("no parameter file can hold {counts:?}");
             return Err(Error::Argument { name: "circuit", detail });
         }
@@ -112,6 +116,18 @@ impl Layout {
 }
 
 impl Counts {
+    /// Those of a constraint system.
+    pub fn of(r1cs: &R1cs) -> Self {
+        Counts {
+            inputs: r1cs.num_inputs(),
+            aux: r1cs.num_aux(),
+            log_domain: r1cs.log_domain(),
+            a_aux: r1cs.a_aux_density().count_ones(),
+            b_input: r1cs.b_input_density().count_ones(),
+            b_aux: r1cs.b_aux_density().count_ones(),
+        }
+    }
+
     /// The size of the parameter file in bytes. Fails for counts beyond the format's 32 bits.
     pub fn file_size(&self) -> Result<u64> {
         Layout::new(self).map(|layout| layout.size)
@@ -134,7 +150,8 @@ mod tests {
 
     #[test]
     fn sizes_are_those_of_the_published_files() {
-        let counts = |inputs, aux, log_domain, a_aux, b_aux| Counts { inputs, aux, log_domain, a_aux, b_input: 1, b_aux };
+        let counts =
+            |inputs, aux, log_domain, a_aux, b_aux| Counts { inputs, aux, log_domain, a_aux, b_input: 1, b_aux };
         for (counts, size) in [
             (counts(40, 2_685_673, 22, 2_674_908, 685_521), 1_114_707_768),
             (counts(40, 3_842_449, 22, 3_814_996, 1_011_289), 1_429_027_896),
@@ -150,7 +167,8 @@ mod tests {
     fn counts_beyond_the_format_are_refused() {
         let good = Counts { inputs: 1, aux: 1, log_domain: 1, a_aux: 1, b_input: 1, b_aux: 1 };
         assert!(good.file_size().is_ok());
-        for bad in [Counts { aux: usize::MAX, ..good }, Counts { log_domain: 33, ..good }, Counts { inputs: 0, ..good }] {
+        for bad in [Counts { aux: usize::MAX, ..good }, Counts { log_domain: 33, ..good }, Counts { inputs: 0, ..good }]
+        {
             assert!(matches!(bad.file_size(), Err(Error::Argument { .. })));
         }
     }

@@ -24,7 +24,10 @@ pub(super) fn read_points<P: FilePoint>(
     control: &Control,
 ) -> Result<()> {
     if range.start > range.end || range.end > extent.count {
-        return Err(Error::internal(format!("points {range:?} of section {}, which has {}", extent.name, extent.count)));
+        return Err(Error::internal(format!(
+            "points {range:?} of section {}, which has {}",
+            extent.name, extent.count
+        )));
     }
     out.clear();
     let count = range.len();
@@ -60,8 +63,7 @@ fn read_piece<P: FilePoint>(
     let bytes = &mut buffer[..slots.len() * P::BYTES];
     file.read(bytes, extent.offset + first as u64 * P::BYTES as u64)?;
     for (i, (slot, bytes)) in slots.iter_mut().zip(bytes.chunks_exact(P::BYTES)).enumerate() {
-        let point =
-            P::decode_coordinates(bytes).map_err(|fault| bad_point::<P>(file, extent, first + i, fault))?;
+        let point = P::decode_coordinates(bytes).map_err(|fault| bad_point::<P>(file, extent, first + i, fault))?;
         slot.write(point);
     }
     Ok(())
