@@ -191,6 +191,10 @@ pub enum Error {
     #[error("partition {partition}: the proof made on {device} does not verify and is withheld: {diagnosis}")]
     SelfCheck { partition: usize, device: String, diagnosis: String },
 
+    /// A transform computed wrongly: faulty memory or device, or a fault of this library.
+    #[error("a number-theoretic transform gave a wrong result: {detail}; prove again, on another device if it recurs")]
+    Transform { detail: String },
+
     /// A panic was caught.
     #[error("internal panic at {place}: {message}")]
     Panic { place: String, message: String },
@@ -232,6 +236,7 @@ impl Error {
             Error::Internal { .. } => 500,
             Error::Panic { .. } => 501,
             Error::SelfCheck { .. } => 502,
+            Error::Transform { .. } => 503,
         }
     }
 

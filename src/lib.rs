@@ -1,5 +1,6 @@
 //! cuporep
 
+pub mod curve;
 pub mod environment;
 pub mod error;
 pub mod groth16;

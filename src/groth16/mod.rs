@@ -2,8 +2,24 @@
 //! format. Knows no Filecoin and no device.
 
 pub mod domain;
+pub mod params;
+mod points;
+mod prove;
+mod quotient;
+pub mod setup;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod vk;
 
 use blstrs::{G1Projective, G2Projective};
+
+pub use prove::{assemble, Proof, Randomness, PROOF_BYTES};
+pub use quotient::quotient;
+pub use verify::PreparedVerifyingKey;
+pub use vk::VerifyingKey;
 
 /// The sums of one partition's proof, as a backend returns them. Public inputs are included where the
 /// query has bases for them (a: all inputs; b: those with a non-zero polynomial).

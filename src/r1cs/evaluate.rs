@@ -20,7 +20,7 @@ const MAX_TABLE_LEN: usize = 3;
 const NO_TABLE: u32 = u32::MAX;
 
 /// What evaluation looks up, made once for each system.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Lookup {
     /// The full-width positions as a bitmap.
     full: Bitmap,
@@ -210,5 +210,137 @@ impl R1cs {
             })
             .find_first(|found| !matches!(found, Ok(None)));
         found.unwrap_or(Ok(None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellperson::Index;
+
+    use super::*;
+    use crate::error::Class;
+    use crate::pipeline::CancelToken;
+    use crate::r1cs::testing::{Mixed, Reference, Sha};
+
+    const MATRICES: [Matrix; 3] = [Matrix::A, Matrix::B, Matrix::C];
+
+    fn mixed() -> Mixed {
+        let numbers = [Scalar::from(5).invert().expect("not zero"), -Scalar::from(77)];
+        Mixed::assigned([true, false, true], numbers, [0xdead_beef, 0xffff_fff0])
+    }
+
+    /// Row by row, entry by entry, from unpacked values.
+    fn slowly(r1cs: &R1cs, matrix: Matrix, inputs: &[Scalar], aux: &[Scalar]) -> Vec<Scalar> {
+        let row = |index| {
+            let terms = r1cs.row(matrix, index).iter().map(|(variable, coefficient)| match variable.get_unchecked() {
+                Index::Input(index) => inputs[index] * coefficient,
+                Index::Aux(index) => aux[index] * coefficient,
+            });
+            terms.sum()
+        };
+        (0..r1cs.num_rows()).map(row).collect()
+    }
+
+    fn unpacked(r1cs: &R1cs, witness: &PartitionWitness) -> Vec<Scalar> {
+        let mut aux: Vec<_> =
+            (0..r1cs.num_aux()).map(|index| Scalar::from(u64::from(witness.bits.get(index)))).collect();
+        for (&position, &value) in r1cs.full_positions().iter().zip(&witness.full) {
+            aux[position as usize] = value;
+        }
+        aux
+    }
+
+    fn compare(r1cs: &R1cs, witness: &PartitionWitness) {
+        let aux = unpacked(r1cs, witness);
+        for matrix in MATRICES {
+            let mut out = vec![Scalar::from(9); 1 << r1cs.log_domain()];
+            r1cs.evaluate(matrix, witness, &mut out, &Control::new()).expect("evaluation");
+            let (inside, past) = out.split_at(r1cs.num_rows());
+            assert_eq!(inside, slowly(r1cs, matrix, &witness.inputs, &aux), "{matrix:?}");
+            assert!(past.iter().all(|value| *value == Scalar::ZERO));
+        }
+    }
+
+    #[test]
+    fn evaluation_is_that_of_the_rows_and_of_bellperson() {
+        let control = Control::new();
+        let r1cs = R1cs::record(Mixed::default(), &control).expect("recording");
+        for bits in 0..8 {
+            let mut circuit = mixed();
+            circuit.bits = Some([0, 1, 2].map(|index| bits >> index & 1 == 1));
+            let reference = Reference::of(circuit.clone());
+            let witness = r1cs.assign(circuit, &control).expect("assignment");
+            compare(&r1cs, &witness);
+            assert_eq!(witness.inputs, reference.inputs);
+            assert_eq!(unpacked(&r1cs, &witness), reference.aux);
+            for (matrix, expected) in MATRICES.into_iter().zip(reference.evaluations) {
+                let mut out = vec![Scalar::ZERO; 1 << r1cs.log_domain()];
+                r1cs.evaluate(matrix, &witness, &mut out, &control).expect("evaluation");
+                assert_eq!(out[..r1cs.num_rows()], expected, "{matrix:?}");
+            }
+            assert_eq!(r1cs.first_unsatisfied(&witness, &control).expect("check"), None);
+        }
+    }
+
+    #[test]
+    fn evaluation_of_many_chunks_is_that_of_the_rows_for_any_witness() {
+        let control = Control::new();
+        let r1cs = R1cs::record(Sha::default(), &control).expect("recording");
+        assert!(r1cs.num_rows() > 3 * CHUNK && r1cs.num_rows() % CHUNK != 0);
+        let mut witness = r1cs.assign(Sha { preimage: Some([0x5a; 64]) }, &control).expect("assignment");
+        compare(&r1cs, &witness);
+        // Evaluation does not need a satisfied witness.
+        for index in 0..r1cs.num_aux() {
+            if (index * index) % 7 < 3 {
+                witness.bits.set(index);
+            } else {
+                witness.bits.clear(index);
+            }
+        }
+        compare(&r1cs, &witness);
+    }
+
+    #[test]
+    fn the_first_unsatisfied_row_is_the_first_in_order() {
+        let control = Control::new();
+        let r1cs = R1cs::record(Sha::default(), &control).expect("recording");
+        let witness = r1cs.assign(Sha { preimage: Some([1; 64]) }, &control).expect("assignment");
+        for index in [0, 511, 600, 9_000, 20_000, r1cs.num_aux() - 1] {
+            let mut wrong = witness.clone();
+            if wrong.bits.get(index) {
+                wrong.bits.clear(index);
+            } else {
+                wrong.bits.set(index);
+            }
+            let aux = unpacked(&r1cs, &wrong);
+            let [a, b, c] = MATRICES.map(|matrix| slowly(&r1cs, matrix, &wrong.inputs, &aux));
+            let expected = (0..r1cs.num_rows()).find(|&row| a[row] * b[row] != c[row]);
+            assert!(expected.is_some());
+            assert_eq!(r1cs.first_unsatisfied(&wrong, &control).expect("check"), expected);
+        }
+    }
+
+    #[test]
+    fn wrong_sizes_are_refused_and_a_cancel_stops() {
+        let control = Control::new();
+        let r1cs = R1cs::record(Mixed::default(), &control).expect("recording");
+        let witness = r1cs.assign(mixed(), &control).expect("assignment");
+        let mut out = vec![Scalar::ZERO; 1 << r1cs.log_domain()];
+        let mut class = |witness: &PartitionWitness, places: usize, control: &Control| {
+            r1cs.evaluate(Matrix::A, witness, &mut out[..places], control).expect_err("must fail").class()
+        };
+        let domain = 1 << r1cs.log_domain();
+        assert_eq!(class(&witness, domain - 1, &control), Class::Internal);
+        let mut short = witness.clone();
+        short.full.pop();
+        assert_eq!(class(&short, domain, &control), Class::Internal);
+        let mut without_one = witness.clone();
+        without_one.inputs[0] = Scalar::ZERO;
+        assert_eq!(class(&without_one, domain, &control), Class::Input);
+        let token = CancelToken::new();
+        token.cancel();
+        let cancelled = Control::new().with_cancel(token);
+        assert_eq!(class(&witness, domain, &cancelled), Class::Cancelled);
+        assert_eq!(r1cs.first_unsatisfied(&witness, &cancelled).expect_err("must fail").class(), Class::Cancelled);
     }
 }

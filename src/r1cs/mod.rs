@@ -6,10 +6,15 @@ mod evaluate;
 mod positions;
 mod recorder;
 mod rows;
+mod shape_file;
+mod store;
 mod system;
+#[cfg(test)]
+mod testing;
 mod witness;
 
 pub use bitmap::Bitmap;
+pub use store::ShapeStore;
 pub use system::{R1cs, Row};
 pub use witness::PartitionWitness;
 

@@ -295,3 +295,137 @@ fn only_bit_roots(q0: Scalar, q1: Scalar, q2: Scalar) -> bool {
         (zero && one) || (zero && q1.is_zero_vartime()) || (one && (q1 + q2.double()).is_zero_vartime())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::r1cs::testing::{Bare, Mixed, Sha};
+    use crate::r1cs::R1cs;
+
+    const CONSTANT: Option<usize> = None;
+
+    /// The full-width positions of a circuit of so many variables.
+    fn full(count: usize, rows: Vec<[Vec<(Option<usize>, i64)>; 3]>) -> Vec<u32> {
+        let circuit = Bare { count, rows, values: Vec::new() };
+        R1cs::record(circuit, &Control::new()).expect("recording").full_positions().to_vec()
+    }
+
+    /// (1 - x) x = 0.
+    fn boolean(x: usize) -> [Vec<(Option<usize>, i64)>; 3] {
+        [vec![(CONSTANT, 1), (Some(x), -1)], vec![(Some(x), 1)], vec![]]
+    }
+
+    /// x y = z.
+    fn and(x: usize, y: usize, z: usize) -> [Vec<(Option<usize>, i64)>; 3] {
+        [vec![(Some(x), 1)], vec![(Some(y), 1)], vec![(Some(z), 1)]]
+    }
+
+    /// (2 yz - y - z) x = yz - m.
+    fn majority(x: usize, y: usize, z: usize, yz: usize, m: usize) -> [Vec<(Option<usize>, i64)>; 3] {
+        let first = vec![(Some(yz), 2), (Some(y), -1), (Some(z), -1)];
+        [first, vec![(Some(x), 1)], vec![(Some(yz), 1), (Some(m), -1)]]
+    }
+
+    #[test]
+    fn boolean_rows_in_every_arrangement_give_bits() {
+        let x = Some(0);
+        for row in [
+            boolean(0),
+            [vec![(x, 1)], vec![(CONSTANT, 1), (x, -1)], vec![]],
+            [vec![(x, 1)], vec![(x, 1)], vec![(x, 1)]],
+            [vec![(x, 7)], vec![(x, 3)], vec![(x, 21)]],
+            [vec![], vec![], vec![(x, 5)]],
+            [vec![(x, 1)], vec![(CONSTANT, 1)], vec![(CONSTANT, 1)]],
+            [vec![(x, 1)], vec![(x, 1)], vec![]],
+            [vec![(x, 1), (CONSTANT, -1)], vec![(x, 1), (CONSTANT, -1)], vec![]],
+        ] {
+            assert_eq!(full(1, vec![row.clone()]), [0; 0], "{row:?}");
+        }
+    }
+
+    #[test]
+    fn rows_that_allow_another_value_or_any_value_give_none() {
+        let x = Some(0);
+        for row in [
+            [vec![(x, 1)], vec![(x, 1)], vec![(CONSTANT, 1)]],
+            [vec![(x, 1)], vec![(x, 1), (CONSTANT, -2)], vec![]],
+            [vec![(x, 1), (CONSTANT, -1)], vec![(x, 1), (CONSTANT, -2)], vec![]],
+            [vec![(x, 1)], vec![(CONSTANT, 1)], vec![(CONSTANT, 2)]],
+            [vec![(x, 1)], vec![], vec![]],
+            [vec![(x, 1)], vec![(CONSTANT, 1)], vec![(x, 1)]],
+            [vec![(x, 1)], vec![(x, 1)], vec![(CONSTANT, 5)]],
+        ] {
+            assert_eq!(full(1, vec![row.clone()]), [0], "{row:?}");
+        }
+        assert_eq!(full(1, vec![]), [0], "a variable in no row");
+    }
+
+    #[test]
+    fn results_of_gates_are_bits_only_over_bits() {
+        assert_eq!(full(3, vec![boolean(0), boolean(1), and(0, 1, 2)]), [0; 0]);
+        assert_eq!(full(3, vec![boolean(0), and(0, 1, 2)]), [1, 2]);
+        // A conditional boolean: (1 - c - x) x = 0.
+        let conditional = [vec![(CONSTANT, 1), (Some(0), -1), (Some(1), -1)], vec![(Some(1), 1)], vec![]];
+        assert_eq!(full(2, vec![boolean(0), conditional.clone()]), [0; 0]);
+        assert_eq!(full(2, vec![conditional]), [0, 1]);
+        // A sum of two bits is not a bit.
+        let sum = [vec![(Some(0), 1), (Some(1), 1)], vec![(CONSTANT, 1)], vec![(Some(2), 1)]];
+        assert_eq!(full(3, vec![boolean(0), boolean(1), sum]), [2]);
+    }
+
+    #[test]
+    fn the_order_of_the_rows_does_not_matter() {
+        assert_eq!(full(4, vec![and(2, 0, 3), and(0, 1, 2), boolean(0), boolean(1)]), [0; 0]);
+    }
+
+    #[test]
+    fn a_majority_needs_the_and_of_its_operands() {
+        let bits = || vec![boolean(0), boolean(1), boolean(2)];
+        let with = [bits(), vec![and(1, 2, 3), majority(0, 1, 2, 3, 4)]].concat();
+        assert_eq!(full(5, with), [0; 0]);
+        let without = [bits(), vec![boolean(3), majority(0, 1, 2, 3, 4)]].concat();
+        assert_eq!(full(5, without), [4]);
+        let of_another = [bits(), vec![boolean(5), and(1, 5, 3), majority(0, 1, 2, 3, 4)]].concat();
+        assert_eq!(full(6, of_another), [4]);
+    }
+
+    #[test]
+    fn remembered_verdicts_are_those_of_the_enumeration() {
+        let control = Control::new();
+        let blank = [
+            R1cs::record(Sha::default(), &control).expect("recording"),
+            R1cs::record(Mixed::default(), &control).expect("recording"),
+        ];
+        for r1cs in blank {
+            let search = Search::new(r1cs.num_aux(), &r1cs.dictionary, &r1cs.matrices, false);
+            assert_eq!(search.run(&control).expect("search"), r1cs.full_positions());
+        }
+    }
+
+    #[test]
+    fn every_bit_of_sha256_is_found() {
+        let r1cs = R1cs::record(Sha::default(), &Control::new()).expect("recording");
+        assert!(r1cs.num_aux() > 25_000);
+        assert_eq!(r1cs.full_positions(), [0; 0]);
+    }
+
+    #[test]
+    fn only_roots_zero_and_one_are_let_through() {
+        // Every quadratic with small coefficients against its roots among small numbers: a polynomial
+        // that is let through has no root outside {0, 1}, and one with another small root is not.
+        let number =
+            |value: i64| if value < 0 { -Scalar::from(value.unsigned_abs()) } else { Scalar::from(value as u64) };
+        for (q0, q1, q2) in (-6..=6).flat_map(|q0| (-6..=6).flat_map(move |q1| (-6..=6).map(move |q2| (q0, q1, q2)))) {
+            let other_root = (-6..=6).filter(|x| !(0..=1).contains(x)).any(|x| q0 + q1 * x + q2 * x * x == 0);
+            let (degree, zero, one) = ((q2 != 0, q1 != 0), q0 == 0, q0 + q1 + q2 == 0);
+            let expected = match degree {
+                (false, false) => !zero,
+                (false, true) => zero || one,
+                (true, _) => (zero && one) || (zero && q1 == 0) || (one && q1 == -2 * q2),
+            };
+            let found = only_bit_roots(number(q0), number(q1), number(q2));
+            assert_eq!(found, expected, "{q0} {q1} {q2}");
+            assert!(!(found && other_root), "{q0} {q1} {q2}");
+        }
+    }
+}

@@ -16,7 +16,7 @@ use crate::pipeline::Control;
 /// inputs (the constant ONE first) and the auxiliary variables.
 ///
 /// Made by [`R1cs::record`], or read back by [`ShapeStore`](super::ShapeStore).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct R1cs {
     pub(super) inputs: usize,
     pub(super) aux: usize,
@@ -191,6 +191,128 @@ impl R1cs {
             variables: raw.variables,
             ids: self.dictionary.pattern(raw.pattern),
             coefficients: self.dictionary.coefficients(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellperson::{Circuit, ConstraintSystem, Index, LinearCombination, SynthesisError};
+    use ff::Field;
+
+    use super::*;
+    use crate::r1cs::testing::{Bare, Mixed, Reference, Sha};
+
+    /// Linear combinations as bellperson hands them out.
+    #[derive(Default)]
+    struct Plain {
+        inputs: usize,
+        aux: usize,
+        rows: Vec<[Vec<(Variable, Scalar)>; 3]>,
+    }
+
+    impl ConstraintSystem<Scalar> for Plain {
+        type Root = Self;
+
+        fn alloc<F, A, AR>(&mut self, _: A, _: F) -> Result<Variable, SynthesisError>
+        where
+            F: FnOnce() -> Result<Scalar, SynthesisError>,
+            A: FnOnce() -> AR,
+            AR: Into<String>,
+        {
+            self.aux += 1;
+            Ok(Variable(Index::Aux(self.aux - 1)))
+        }
+
+        fn alloc_input<F, A, AR>(&mut self, _: A, _: F) -> Result<Variable, SynthesisError>
+        where
+            F: FnOnce() -> Result<Scalar, SynthesisError>,
+            A: FnOnce() -> AR,
+            AR: Into<String>,
+        {
+            self.inputs += 1;
+            Ok(Variable(Index::Input(self.inputs - 1)))
+        }
+
+        fn enforce<A, AR, LA, LB, LC>(&mut self, _: A, a: LA, b: LB, c: LC)
+        where
+            A: FnOnce() -> AR,
+            AR: Into<String>,
+            LA: FnOnce(LinearCombination<Scalar>) -> LinearCombination<Scalar>,
+            LB: FnOnce(LinearCombination<Scalar>) -> LinearCombination<Scalar>,
+            LC: FnOnce(LinearCombination<Scalar>) -> LinearCombination<Scalar>,
+        {
+            let plain = |side: LinearCombination<Scalar>| {
+                let entries = side.iter().filter(|(_, coefficient)| **coefficient != Scalar::ZERO);
+                entries.map(|(variable, coefficient)| (variable, *coefficient)).collect()
+            };
+            let zero = LinearCombination::zero;
+            self.rows.push([plain(a(zero())), plain(b(zero())), plain(c(zero()))]);
+        }
+
+        fn push_namespace<NR, N>(&mut self, _: N)
+        where
+            NR: Into<String>,
+            N: FnOnce() -> NR,
+        {
+        }
+
+        fn pop_namespace(&mut self) {}
+
+        fn get_root(&mut self) -> &mut Self::Root {
+            self
+        }
+    }
+
+    fn compare(circuit: impl Circuit<Scalar> + Clone) {
+        let r1cs = R1cs::record(circuit.clone(), &Control::new()).expect("recording");
+        let mut plain = Plain { inputs: 1, ..Plain::default() };
+        circuit.synthesize(&mut plain).expect("synthesis");
+        assert_eq!((r1cs.num_inputs(), r1cs.num_aux()), (plain.inputs, plain.aux));
+        assert_eq!(r1cs.num_rows(), plain.rows.len() + plain.inputs);
+        let input_rows =
+            (0..plain.inputs).map(|input| [vec![(Variable(Index::Input(input)), Scalar::ONE)], vec![], vec![]]);
+        let expected: Vec<_> = plain.rows.into_iter().chain(input_rows).collect();
+        let owned = |row: Row| row.iter().map(|(variable, coefficient)| (variable, *coefficient)).collect::<Vec<_>>();
+        for (part, matrix) in [Matrix::A, Matrix::B, Matrix::C].into_iter().enumerate() {
+            for (index, row) in expected.iter().enumerate() {
+                let found = r1cs.row(matrix, index);
+                assert_eq!(owned(found), row[part], "{matrix:?} {index}");
+                assert_eq!((found.len(), found.is_empty()), (row[part].len(), row[part].is_empty()));
+            }
+            assert_eq!(r1cs.num_entries(matrix), expected.iter().map(|row| row[part].len()).sum::<usize>());
+            // From every kind of place: at, beside and between the rows whose place is stored.
+            for first in [0, 1, 15, 16, 17, 100, expected.len() - 1, expected.len()] {
+                let rows: Vec<_> = r1cs.rows(matrix, first..expected.len()).map(owned).collect();
+                assert!(rows.iter().eq(expected[first..].iter().map(|row| &row[part])), "{matrix:?} from {first}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_bellpersons_without_zero_coefficients_and_with_one_for_each_input() {
+        compare(Mixed::default());
+        compare(Sha::default());
+    }
+
+    #[test]
+    fn densities_are_bellpersons() {
+        let circuit = Mixed::assigned([true; 3], [Scalar::from(3), Scalar::from(4)], [1, 2]);
+        let reference = Reference::of(circuit);
+        let r1cs = R1cs::record(Mixed::default(), &Control::new()).expect("recording");
+        let list = |bits: &Bitmap| (0..bits.len()).map(|index| bits.get(index)).collect::<Vec<_>>();
+        assert_eq!(list(r1cs.a_aux_density()), reference.a_aux);
+        assert_eq!(list(r1cs.b_input_density()), reference.b_input);
+        assert_eq!(list(r1cs.b_aux_density()), reference.b_aux);
+        assert!(reference.b_input.contains(&false) && reference.b_input.iter().filter(|&&occurs| occurs).count() > 1);
+    }
+
+    #[test]
+    fn the_domain_is_the_smallest_that_holds_all_rows() {
+        for (rows, log) in [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (7, 3), (8, 4)] {
+            let circuit = Bare { count: 0, rows: vec![Default::default(); rows], values: Vec::new() };
+            let r1cs = R1cs::record(circuit, &Control::new()).expect("recording");
+            assert_eq!((r1cs.num_rows(), r1cs.log_domain()), (rows + 1, log));
         }
     }
 }

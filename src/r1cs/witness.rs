@@ -100,3 +100,71 @@ impl R1cs {
         Synthesis::assign(circuit, Packer::new(self), control)?.finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Class;
+    use crate::pipeline::CancelToken;
+    use crate::r1cs::testing::Bare;
+
+    /// x is a bit, y and z = 2 y are not.
+    fn circuit(values: &[u64]) -> Bare {
+        let rows = vec![
+            [vec![(None, 1), (Some(0), -1)], vec![(Some(0), 1)], vec![]],
+            [vec![(Some(1), 2)], vec![(None, 1)], vec![(Some(2), 1)]],
+        ];
+        Bare { count: 3, rows, values: values.iter().map(|&value| Scalar::from(value)).collect() }
+    }
+
+    #[test]
+    fn values_go_where_the_circuit_says_not_where_they_look_like_bits() {
+        let control = Control::new();
+        let r1cs = R1cs::record(circuit(&[]), &control).expect("recording");
+        assert_eq!(r1cs.full_positions(), [1, 2]);
+        for (x, y, z) in [(0, 0, 0), (1, 1, 2), (1, 7, 14)] {
+            let witness = r1cs.assign(circuit(&[x, y, z]), &control).expect("assignment");
+            assert_eq!(witness.inputs, [Scalar::ONE]);
+            assert_eq!(witness.full, [Scalar::from(y), Scalar::from(z)]);
+            assert_eq!(witness.bits.ones().collect::<Vec<_>>(), if x == 1 { vec![0] } else { vec![] });
+        }
+    }
+
+    #[test]
+    fn another_value_than_a_bit_is_an_error_that_names_the_variable() {
+        let control = Control::new();
+        let r1cs = R1cs::record(circuit(&[]), &control).expect("recording");
+        let error = r1cs.assign(circuit(&[2, 1, 2]), &control).expect_err("two is not a bit");
+        assert!(matches!(error, Error::Unsatisfied { .. }), "{error}");
+        assert!(error.to_string().contains("auxiliary variable 0 must be 0 or 1"), "{error}");
+    }
+
+    #[test]
+    fn missing_values_and_other_shapes_are_internal_errors() {
+        let control = Control::new();
+        let r1cs = R1cs::record(circuit(&[]), &control).expect("recording");
+        let mut longer = circuit(&[1, 1, 2, 1]);
+        longer.count = 4;
+        let mut shorter = circuit(&[1, 1]);
+        (shorter.count, shorter.rows) = (2, Vec::new());
+        for (circuit, words) in
+            [(circuit(&[1, 1]), "could not be computed"), (longer, "more than"), (shorter, "2 auxiliary")]
+        {
+            let error = r1cs.assign(circuit, &control).expect_err("must fail");
+            assert_eq!(error.class(), Class::Internal, "{error}");
+            assert!(error.to_string().contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_cancel_stops_recording_and_assigning() {
+        let r1cs = R1cs::record(circuit(&[]), &Control::new()).expect("recording");
+        let token = CancelToken::new();
+        let control = Control::new().with_cancel(token.clone());
+        token.cancel();
+        let error = r1cs.assign(circuit(&[1, 1, 2]), &control).expect_err("cancelled");
+        assert_eq!(error.class(), Class::Cancelled);
+        let error = R1cs::record(circuit(&[]), &control).expect_err("cancelled");
+        assert_eq!(error.class(), Class::Cancelled);
+    }
+}

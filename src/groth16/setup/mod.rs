@@ -1,0 +1,292 @@
+//! Test parameters from a seed, byte for byte those that bellperson's generator makes from the same secrets.
+//!
+//! Their secrets are known, so anyone can forge proofs for them. They are for development networks and tests,
+//! and every file set carries a marker that says so.
+
+mod fixed_base;
+mod qap;
+mod secrets;
+mod target;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use blstrs::{G1Affine, G2Affine, Scalar};
+use ff::Field;
+use group::prime::PrimeCurveAffine;
+use rayon::prelude::*;
+
+use super::params::{Counts, G1Section};
+use super::points::FilePoint;
+use super::VerifyingKey;
+use crate::curve::{AffinePoint, BatchAdder};
+use crate::error::{Error, Result};
+use crate::pipeline::Control;
+use crate::r1cs::R1cs;
+
+use fixed_base::FixedBase;
+use qap::Qap;
+use secrets::Secrets;
+use target::Staging;
+
+pub use target::{Target, DEFAULT_DIRECTORY};
+
+/// Points that one task computes before it looks for a cancel: about ten milliseconds.
+const TASK: usize = 3072;
+/// Points that are computed before they are written.
+const BATCH: usize = 32 * TASK;
+
+/// Makes insecure test parameters for a circuit: `stem.params`, `stem.vk`, `stem.meta` and the marker
+/// `stem.insecure`, which is a JSON object with the seed. Returns the path of the `.params` file.
+///
+/// The files get their names at the very end; until then, and on any failure, there is nothing but temporary
+/// files, which are removed. `progress` gets the points written and their total. Runs on the current pool.
+///
+/// # Errors
+/// [`Error::ParamsRefused`] for the default directory and if one of the files exists; [`Error::Argument`] for a
+/// circuit with an unconstrained variable or too large for the format; [`Error::Io`]; cancel and deadline.
+pub fn generate(
+    r1cs: &R1cs,
+    seed: u64,
+    target: &Target<'_>,
+    control: &Control,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<PathBuf> {
+    let counts = Counts::of(r1cs);
+    counts.file_size()?;
+    let mut staging = Staging::new(target)?;
+    let secrets = Secrets::from_seed(seed);
+    let qap = Qap::evaluate(r1cs, &secrets, control)?;
+
+    let failed = |source| Error::io("writing", target.stem, source);
+    let marker = serde_json::json!({
+        "insecure": true,
+        "warning": "The secrets of these parameters are known. Anyone can forge proofs. For tests only.",
+        "seed": seed,
+        "generator": concat!("cuporep ", env!("CARGO_PKG_VERSION")),
+    });
+    staging.fill("insecure", |out| writeln!(out, "{marker}").map_err(failed))?;
+    staging.fill("meta", |out| out.write_all(target.meta.as_bytes()).map_err(failed))?;
+
+    let (count_g1, count_g2) = (G1Section::ALL.map(|section| counts.len(section)), counts.len(G1Section::B));
+    let g1 = FixedBase::new(G1Affine::generator(), count_g1.iter().sum(), control)?;
+    let g2 = FixedBase::new(G2Affine::generator(), count_g2, control)?;
+    let vk = verifying_key(&secrets, &qap, &g1, &g2).to_bytes();
+    staging.fill("vk", |out| out.write_all(&vk).map_err(failed))?;
+
+    let total = (count_g1.iter().sum::<usize>() + count_g2) as u64;
+    let mut done = 0;
+    staging.fill("params", |out| {
+        out.write_all(&vk).map_err(failed)?;
+        let mut writer = SectionWriter {
+            out,
+            control,
+            advance: &mut |points| {
+                done += points as u64;
+                progress(done, total);
+            },
+        };
+        let powers = Powers { factor: qap.h_factor, base: secrets.tau };
+        writer.section(&g1, counts.len(G1Section::H), |first, scalars| powers.fill(first, scalars))?;
+        writer.query(&g1, counts.len(G1Section::L), qap.ext.aux)?;
+        writer.query(&g1, counts.len(G1Section::A), qap.a.into_query())?;
+        let b = qap.b.into_query();
+        writer.query(&g1, counts.len(G1Section::B), b.clone())?;
+        writer.query(&g2, counts.len(G1Section::B), b)
+    })?;
+    staging.publish()
+}
+
+fn verifying_key(secrets: &Secrets, qap: &Qap, g1: &FixedBase<G1Affine>, g2: &FixedBase<G2Affine>) -> VerifyingKey {
+    let Secrets { alpha, beta, gamma, delta, .. } = *secrets;
+    let [alpha_g1, beta_g1, delta_g1] = products(g1, [alpha, beta, delta]);
+    let [beta_g2, gamma_g2, delta_g2] = products(g2, [beta, gamma, delta]);
+    let mut ic = vec![G1Affine::INFINITY; qap.ext.inputs.len()];
+    g1.multiply(&qap.ext.inputs, &mut ic, &mut BatchAdder::new());
+    VerifyingKey { alpha_g1, beta_g1, beta_g2, gamma_g2, delta_g1, delta_g2, ic }
+}
+
+fn products<P: AffinePoint>(base: &FixedBase<P>, scalars: [Scalar; 3]) -> [P; 3] {
+    let mut out = [P::INFINITY; 3];
+    base.multiply(&scalars, &mut out, &mut BatchAdder::new());
+    out
+}
+
+/// factor * base^k.
+struct Powers {
+    factor: Scalar,
+    base: Scalar,
+}
+
+impl Powers {
+    /// `scalars[i]` becomes the power with exponent `first + i`.
+    fn fill(&self, first: usize, scalars: &mut [Scalar]) {
+        let mut power = self.factor * self.base.pow_vartime([first as u64]);
+        for scalar in scalars {
+            *scalar = power;
+            power *= self.base;
+        }
+    }
+}
+
+struct SectionWriter<'a> {
+    out: &'a mut dyn Write,
+    control: &'a Control,
+    advance: &'a mut dyn FnMut(usize),
+}
+
+impl SectionWriter<'_> {
+    /// A section of the multiples by `scalars`, whose number must be the circuit's.
+    fn query<P: AffinePoint + FilePoint>(
+        &mut self,
+        base: &FixedBase<P>,
+        count: usize,
+        scalars: Vec<Scalar>,
+    ) -> Result<()> {
+        if scalars.len() != count {
+            // A polynomial that is not zero vanishes at tau: impossible but for a fault.
+            return Err(Error::internal(format!("a query of {} points, expected {count}", scalars.len())));
+        }
+        self.section(base, count, |first, out| out.copy_from_slice(&scalars[first..first + out.len()]))
+    }
+
+    /// A section of `count` multiples; `fill(first, scalars)` gives the scalars from `first` on.
+    fn section<P: AffinePoint + FilePoint>(
+        &mut self,
+        base: &FixedBase<P>,
+        count: usize,
+        fill: impl Fn(usize, &mut [Scalar]) + Sync,
+    ) -> Result<()> {
+        let failed = |source| Error::io("writing", "parameters", source);
+        self.out.write_all(&(count as u32).to_be_bytes()).map_err(failed)?;
+        for start in (0..count).step_by(BATCH) {
+            let end = count.min(start + BATCH);
+            let tasks: Vec<_> = (start..end).step_by(TASK).collect();
+            let encoded = tasks.into_par_iter().map_init(BatchAdder::new, |adder, first| {
+                self.control.check("making parameters")?;
+                let length = TASK.min(end - first);
+                let mut scalars = vec![Scalar::ZERO; length];
+                fill(first, &mut scalars);
+                let mut points = vec![P::INFINITY; length];
+                base.multiply(&scalars, &mut points, adder);
+                let mut bytes = Vec::with_capacity(length * P::BYTES);
+                points.iter().for_each(|point| point.encode_to(&mut bytes));
+                Ok(bytes)
+            });
+            let encoded: Vec<Vec<u8>> = encoded.collect::<Result<_>>()?;
+            for bytes in &encoded {
+                self.out.write_all(bytes).map_err(failed)?;
+            }
+            (self.advance)(end - start);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use bellperson::{Circuit, ConstraintSystem, SynthesisError};
+
+    use super::*;
+    use crate::groth16::testing::{Chain, Fixture, STEM};
+    use crate::pipeline::CancelToken;
+
+    fn generate_in(directory: &Path, circuit: impl Circuit<Scalar>, control: &Control) -> Result<PathBuf> {
+        let r1cs = R1cs::record(circuit, &Control::new()).unwrap();
+        let target = Target { directory, stem: STEM, meta: "{}" };
+        generate(&r1cs, 1, &target, control, &mut |_, _| {})
+    }
+
+    fn is_empty(directory: &Path) -> bool {
+        directory.read_dir().unwrap().next().is_none()
+    }
+
+    #[test]
+    fn writes_four_files_with_seed_and_meta() {
+        let fixture = Fixture::new(Chain::small(), 77);
+        assert_eq!(fixture.directory.path().read_dir().unwrap().count(), 4);
+        let marker = std::fs::read_to_string(fixture.path("insecure")).unwrap();
+        let marker: serde_json::Value = serde_json::from_str(&marker).unwrap();
+        assert_eq!((&marker["seed"], &marker["insecure"]), (&77.into(), &true.into()));
+        assert_eq!(std::fs::read_to_string(fixture.path("meta")).unwrap(), "{\"sector_size\":0}");
+    }
+
+    #[test]
+    fn progress_ends_at_the_number_of_points() {
+        let base = tempfile::tempdir().unwrap();
+        let r1cs = R1cs::record(Chain::small(), &Control::new()).unwrap();
+        let target = Target { directory: base.path(), stem: STEM, meta: "{}" };
+        let mut last = (0, 0);
+        generate(&r1cs, 1, &target, &Control::new(), &mut |done, total| {
+            assert!(done > last.0);
+            last = (done, total);
+        })
+        .unwrap();
+        let counts = Counts::of(&r1cs);
+        let points: usize = G1Section::ALL.iter().map(|section| counts.len(*section)).sum();
+        let points = (points + counts.len(G1Section::B)) as u64;
+        assert_eq!(last, (points, points));
+    }
+
+    #[test]
+    fn existing_parameters_are_kept() {
+        let fixture = Fixture::new(Chain::small(), 1);
+        let before = std::fs::read(fixture.path("params")).unwrap();
+        let result = generate_in(fixture.directory.path(), Chain::small(), &Control::new());
+        assert!(matches!(result, Err(Error::ParamsRefused { .. })));
+        assert_eq!(std::fs::read(fixture.path("params")).unwrap(), before);
+        assert_eq!(fixture.directory.path().read_dir().unwrap().count(), 4);
+    }
+
+    #[test]
+    fn cancel_at_any_time_leaves_nothing_behind() {
+        let base = tempfile::tempdir().unwrap();
+        let r1cs = R1cs::record(Chain::small(), &Control::new()).unwrap();
+        let target = Target { directory: base.path(), stem: STEM, meta: "{}" };
+        for stop_at in 0..5 {
+            let token = CancelToken::new();
+            if stop_at == 0 {
+                token.cancel();
+            }
+            let mut calls = 0;
+            let result = generate(&r1cs, 1, &target, &Control::new().with_cancel(token.clone()), &mut |_, _| {
+                calls += 1;
+                if calls == stop_at {
+                    token.cancel();
+                }
+            });
+            assert!(matches!(result, Err(Error::Cancelled { .. })), "{result:?}");
+            assert!(is_empty(base.path()));
+        }
+    }
+
+    #[derive(Clone)]
+    struct Unconstrained;
+
+    impl Circuit<Scalar> for Unconstrained {
+        fn synthesize<CS: ConstraintSystem<Scalar>>(self, cs: &mut CS) -> Result<(), SynthesisError> {
+            Chain::small().synthesize(cs)?;
+            cs.alloc(|| "loose", || Ok(Scalar::ONE)).map(drop)
+        }
+    }
+
+    #[test]
+    fn an_unconstrained_variable_is_an_error_that_names_it() {
+        let base = tempfile::tempdir().unwrap();
+        let result = generate_in(base.path(), Unconstrained, &Control::new());
+        let Err(Error::Argument { detail, .. }) = result else { panic!("{result:?}") };
+        assert_eq!(detail, "auxiliary variable 40 is in no constraint");
+        assert!(is_empty(base.path()));
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_an_error_of_the_system() {
+        let base = tempfile::tempdir().unwrap();
+        let file = base.path().join("file");
+        std::fs::write(&file, b"").unwrap();
+        let result = generate_in(&file.join("below"), Chain::small(), &Control::new());
+        assert!(matches!(result, Err(Error::Io { .. })), "{result:?}");
+    }
+}

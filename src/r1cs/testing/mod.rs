@@ -1,0 +1,7 @@
+//! Circuits and a reference for the tests of this module.
+
+mod circuits;
+mod reference;
+
+pub use circuits::{Bare, Mixed, Sha};
+pub use reference::Reference;
