@@ -1,0 +1,6 @@
+//! Proof arithmetic on the CPU: transforms, multi-scalar multiplications and sums of selected points.
+//! Knows no Filecoin. All loops run on the rayon pool that the caller is in.
+
+pub mod lane;
+pub mod ntt;
+mod shared;
