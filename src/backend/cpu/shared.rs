@@ -34,6 +34,20 @@ impl<'a, T> SharedSlice<'a, T> {
         unsafe { *self.start.add(index) = value }
     }
 
+    /// Element `index`; panics past the end.
+    ///
+    /// # Safety
+    /// No other thread writes this element at the same time.
+    #[inline(always)]
+    pub(super) unsafe fn read(&self, index: usize) -> T
+    where
+        T: Copy,
+    {
+        assert!(index < self.len);
+        // SAFETY: in bounds; the caller keeps writers away.
+        unsafe { *self.start.add(index) }
+    }
+
     /// Elements `start..start + len`; panics past the end.
     ///
     /// # Safety

@@ -10,3 +10,7 @@ pub enum Lanes {
     /// blst's field functions, on any processor.
     Portable,
 }
+
+mod points;
+
+pub(crate) use points::{PointLane, Portable, Reference, NEGATIVE, NONE};
