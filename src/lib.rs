@@ -1,5 +1,6 @@
 //! cuporep
 
+pub mod backend;
 pub mod curve;
 pub mod environment;
 pub mod error;

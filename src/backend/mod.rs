@@ -1,1 +1,3 @@
 //! Where the heavy work of a proof is done.
+
+pub mod cpu;

@@ -1,0 +1,243 @@
+//! Sums of the points of each bucket of one window. Knows no scalars, only digits.
+//!
+//! Points are sorted by bucket. A bucket's list is cut into pieces of bounded length, so that masses of equal
+//! digits neither run serially nor leave the others waiting; pieces of similar length advance together, one
+//! point each a row, in one batch of affine additions. Sums of pieces are points like any other: buckets of
+//! several pieces go round again with the pieces as their points.
+
+use rayon::prelude::*;
+
+use super::digits::MINUS;
+use crate::backend::cpu::lane::{PointLane, Reference, NEGATIVE, NONE};
+use crate::backend::cpu::shared::SharedSlice;
+use crate::error::Result;
+use crate::pipeline::Control;
+
+/// References grouped by bucket.
+struct Lists {
+    /// Bucket b has `references[starts[b]..starts[b + 1]]`.
+    starts: Vec<u32>,
+    references: Vec<Reference>,
+}
+
+/// A run of one bucket's references.
+#[derive(Clone, Copy, Default)]
+struct Piece {
+    start: u32,
+    len: u32,
+    bucket: u32,
+    /// Whether it is all of its bucket's list.
+    whole: bool,
+}
+
+/// No list up to this length is cut.
+const UNCUT: usize = 64;
+
+/// Pieces that are enough to advance together, where a few buckets have nearly all points.
+const ENOUGH: usize = 1024;
+
+/// Adds to `sums[b]` the points of `table` whose digit has magnitude b + 1. `fresh` says that all sums are
+/// still at infinity.
+pub(super) fn accumulate<L: PointLane>(
+    table: &[L::Entry],
+    digits: &[u32],
+    sums: &mut [L::Entry],
+    fresh: bool,
+    control: &Control,
+) -> Result<()> {
+    let mut lists = sort(digits, sums.len());
+    let sums = SharedSlice::new(sums);
+    let mut partials: Option<Vec<L::Entry>> = None;
+    loop {
+        control.check("a multi-scalar multiplication")?;
+        let pieces = cut(&lists);
+        let mut results = vec![L::infinity(); pieces.len()];
+        let table = partials.as_deref().unwrap_or(table);
+        // SAFETY: every bucket has at most one whole piece in all rounds together.
+        unsafe { add_pieces::<L>(table, &lists.references, &pieces, &mut results, sums, fresh, control)? };
+        if pieces.iter().all(|piece| piece.whole) {
+            return Ok(());
+        }
+        lists = next_round(&pieces, lists.starts.len() - 1);
+        partials = Some(results);
+    }
+}
+
+/// Counting sort by bucket; digits of zero are left out.
+fn sort(digits: &[u32], buckets: usize) -> Lists {
+    // starts[b + 1] counts bucket b, then becomes its end.
+    let mut starts = vec![0u32; buckets + 1];
+    for digit in digits {
+        starts[(digit & !MINUS) as usize] += 1;
+    }
+    starts[0] = 0;
+    let mut next = starts.clone();
+    for bucket in 0..buckets {
+        next[bucket + 1] = starts[bucket];
+        starts[bucket + 1] += starts[bucket];
+    }
+    let mut references = vec![0; starts[buckets] as usize];
+    for (index, digit) in digits.iter().enumerate() {
+        let magnitude = (digit & !MINUS) as usize;
+        if magnitude > 0 {
+            let place = &mut next[magnitude];
+            references[*place as usize] = index as u32 | if digit & MINUS != 0 { NEGATIVE } else { 0 };
+            *place += 1;
+        }
+    }
+    Lists { starts, references }
+}
+
+/// The pieces of all lists, longest first.
+fn cut(lists: &Lists) -> Vec<Piece> {
+    let occupied = lists.starts.windows(2).filter(|pair| pair[0] < pair[1]).count();
+    let total = lists.references.len();
+    let longest = UNCUT.max((4 * total / occupied.max(1)).min(total / ENOUGH)) as u32;
+    let parts = |len: u32| len.div_ceil(longest);
+    // Places by descending length, as a counting sort.
+    let mut places = vec![0usize; longest as usize + 2];
+    let each = |visit: &mut dyn FnMut(Piece)| {
+        for (bucket, pair) in lists.starts.windows(2).enumerate() {
+            let len = pair[1] - pair[0];
+            let parts = parts(len);
+            for part in 0..parts {
+                let start = (len as u64 * part as u64 / parts as u64) as u32;
+                let end = (len as u64 * (part as u64 + 1) / parts as u64) as u32;
+                let start = pair[0] + start;
+                visit(Piece { start, len: pair[0] + end - start, bucket: bucket as u32, whole: parts == 1 });
+            }
+        }
+    };
+    each(&mut |piece| places[(longest - piece.len) as usize + 1] += 1);
+    for rank in 1..places.len() {
+        places[rank] += places[rank - 1];
+    }
+    let mut pieces = vec![Piece::default(); places[places.len() - 1]];
+    each(&mut |piece| {
+        let place = &mut places[(longest - piece.len) as usize];
+        pieces[*place] = piece;
+        *place += 1;
+    });
+    pieces
+}
+
+/// Lists of the piece sums that belong together.
+fn next_round(pieces: &[Piece], buckets: usize) -> Lists {
+    let mut starts = vec![0u32; buckets + 1];
+    for piece in pieces.iter().filter(|piece| !piece.whole) {
+        starts[piece.bucket as usize + 1] += 1;
+    }
+    for bucket in 0..buckets {
+        starts[bucket + 1] += starts[bucket];
+    }
+    let mut next = starts.clone();
+    let mut references = vec![0; starts[buckets] as usize];
+    for (index, piece) in pieces.iter().enumerate().filter(|(_, piece)| !piece.whole) {
+        let place = &mut next[piece.bucket as usize];
+        references[*place as usize] = index as u32;
+        *place += 1;
+    }
+    Lists { starts, references }
+}
+
+/// Sums every piece: whole ones into `sums`, others into `results` at the piece's place.
+///
+/// # Safety
+/// No bucket has two whole pieces, and nobody else touches `sums` meanwhile.
+unsafe fn add_pieces<L: PointLane>(
+    table: &[L::Entry],
+    references: &[Reference],
+    pieces: &[Piece],
+    results: &mut [L::Entry],
+    sums: SharedSlice<'_, L::Entry>,
+    fresh: bool,
+    control: &Control,
+) -> Result<()> {
+    let block = L::BATCH * L::WIDTH;
+    let run = block * pieces.len().div_ceil(4 * block * rayon::current_num_threads()).max(1);
+    pieces.par_chunks(run).zip(results.par_chunks_mut(run)).try_for_each(|(pieces, results)| {
+        let mut rows = Rows::<L>::new();
+        for (pieces, results) in pieces.chunks(block).zip(results.chunks_mut(block)) {
+            rows.sum(table, references, pieces, control)?;
+            if !fresh {
+                // SAFETY: this task alone touches the sums of its whole pieces' buckets.
+                rows.add_each(pieces, |piece| unsafe { sums.read(piece.bucket as usize) });
+            }
+            rows.store(results);
+            for (piece, result) in pieces.iter().zip(results.iter()).filter(|(piece, _)| piece.whole) {
+                // SAFETY: as above.
+                unsafe { sums.write(piece.bucket as usize, *result) };
+            }
+        }
+        Ok(())
+    })
+}
+
+/// A block of pieces that advance together.
+struct Rows<L: PointLane> {
+    lane: L,
+    groups: Vec<L::Group>,
+    row: Vec<Reference>,
+    next: Vec<Reference>,
+    spare: Vec<L::Entry>,
+}
+
+impl<L: PointLane> Rows<L> {
+    fn new() -> Self {
+        let block = L::BATCH * L::WIDTH;
+        let mut lane = L::new();
+        let spare = vec![L::infinity(); block];
+        let group = lane.group(&L::infinity());
+        Rows { lane, groups: vec![group; L::BATCH], row: Vec::new(), next: Vec::new(), spare }
+    }
+
+    /// Sums each piece in an accumulator of its own. `pieces` are sorted by descending length, none empty.
+    fn sum(&mut self, table: &[L::Entry], references: &[Reference], pieces: &[Piece], control: &Control) -> Result<()> {
+        let longest = pieces[0].len;
+        fill::<L>(&mut self.row, references, pieces, 0);
+        let groups = self.row.len() / L::WIDTH;
+        self.lane.load(&mut self.groups[..groups], table, &self.row);
+        fill::<L>(&mut self.row, references, pieces, 1);
+        for position in 1..longest {
+            if position % 64 == 0 {
+                control.check("a multi-scalar multiplication")?;
+            }
+            fill::<L>(&mut self.next, references, pieces, position + 1);
+            let groups = self.row.len() / L::WIDTH;
+            self.lane.add(&mut self.groups[..groups], table, &self.row, &self.next);
+            std::mem::swap(&mut self.row, &mut self.next);
+        }
+        control.check("a multi-scalar multiplication")
+    }
+
+    /// Adds `point(piece)` to the accumulator of each whole piece.
+    fn add_each(&mut self, pieces: &[Piece], mut point: impl FnMut(&Piece) -> L::Entry) {
+        self.row.clear();
+        for (index, piece) in pieces.iter().enumerate() {
+            if piece.whole {
+                self.spare[index] = point(piece);
+                self.row.push(index as Reference);
+            } else {
+                self.row.push(NONE);
+            }
+        }
+        self.row.resize(self.row.len().next_multiple_of(L::WIDTH), NONE);
+        let groups = self.row.len() / L::WIDTH;
+        self.lane.add(&mut self.groups[..groups], &self.spare, &self.row, &[]);
+    }
+
+    /// The first accumulators as entries.
+    fn store(&mut self, results: &mut [L::Entry]) {
+        let groups = results.len().div_ceil(L::WIDTH);
+        self.lane.store(&self.groups[..groups], &mut self.spare[..groups * L::WIDTH]);
+        results.copy_from_slice(&self.spare[..results.len()]);
+    }
+}
+
+/// The references at `position` of all pieces that are long enough, padded to whole groups.
+fn fill<L: PointLane>(row: &mut Vec<Reference>, references: &[Reference], pieces: &[Piece], position: u32) {
+    row.clear();
+    let active = pieces.iter().take_while(|piece| piece.len > position);
+    row.extend(active.map(|piece| references[(piece.start + position) as usize]));
+    row.resize(row.len().next_multiple_of(L::WIDTH), NONE);
+}
