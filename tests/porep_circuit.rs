@@ -155,6 +155,7 @@ fn every_kind_of_checked_output_satisfies_its_circuit_with_the_verifiers_inputs(
         "StackedDrg2KiBV1_1_Feat_SyntheticPoRep-000",
         "StackedDrg2KiBV1_2_Feat_NonInteractivePoRep-000",
         "StackedDrg8MiBV1_1-000",
+        "StackedDrg512MiBV1_1-fab-007",
     ] {
         let checked = checked(name);
         let partition = checked.registered_proof().partitions() - 1;
