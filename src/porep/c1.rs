@@ -1,5 +1,5 @@
 //! The output of seal commit phase 1 as data: own types that trust nothing. Knows the form of the JSON, not whether
-//! anything in it is true; that is for [`check`](super::check).
+//! anything in it is true; that is for [`check`](super::check()).
 
 mod decode;
 mod form;

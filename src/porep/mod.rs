@@ -1,18 +1,18 @@
 //! What Filecoin knows: sectors and registered proofs, the output of seal commit phase 1 (C1), its checks, and the
 //! circuits that prove it. Knows no device and no proving key.
 //!
-//! The way of the data: bytes are decoded to a [`C1Output`] (form only), which [`check`](check::check) turns into a
-//! [`CheckedC1`] (everything about it is true), from which [`circuit`] makes the circuit and the public inputs of each
-//! partition. Nothing here reads the settings, parameter caches or parent caches of the storage-proofs crates.
+//! The way of the data: bytes are decoded to a [`C1Output`] (form only), which [`check`] turns into a [`CheckedC1`]
+//! (everything about it is true), from which come the circuit ([`visit_partition_circuit`]) and the [`public_inputs`] of
+//! each partition. Nothing here reads the settings, parameter caches or parent caches of the storage-proofs crates.
 
-pub mod c1;
-pub mod check;
-pub mod circuit;
+mod c1;
+mod check;
+mod circuit;
 pub mod ids;
-pub mod parameters;
+mod parameters;
 pub mod sector;
 
-pub use c1::{C1Output, Node};
+pub use c1::{C1Output, Envelope, Node, MAX_C1_BYTES};
 pub use check::{check, CheckedC1};
 pub use circuit::{public_inputs, public_inputs_for, visit_blank_circuit, visit_partition_circuit, CircuitVisitor};
 pub use parameters::{CircuitCounts, ParameterSet};

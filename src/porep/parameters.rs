@@ -221,7 +221,7 @@ mod tests {
         use storage_proofs_core::parameter_cache::get_parameter_data_from_id;
         for size in SectorSize::ALL {
             let set = size.parameters();
-            let digest = |name: String| &get_parameter_data_from_id(&name).unwrap().digest;
+            let digest = |name: String| get_parameter_data_from_id(&name).unwrap().digest.clone();
             assert_eq!(set.params_digest, digest(set.params_name()));
             assert_eq!(set.vk_digest, digest(set.vk_name()));
         }

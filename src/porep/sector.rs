@@ -144,7 +144,7 @@ pub enum ProofKind {
     V1_1,
     /// Challenges chosen from a set fixed before the seed is known.
     SyntheticPoRep,
-    /// Challenges without a seed, in seven times or more the number of partitions.
+    /// Challenges without a seed, over more than twelve times as many partitions.
     NonInteractivePoRep,
 }
 

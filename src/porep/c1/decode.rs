@@ -1,7 +1,5 @@
 //! From bytes to [`C1Output`]: names the form, parses, unwraps the envelope. Checks the form only.
 
-use std::borrow::Cow;
-
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
 use serde::Deserialize;
@@ -112,7 +110,14 @@ fn describe(error: &serde_json::Error, bytes: &[u8]) -> String {
     let message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let message = message.strip_suffix(&place).unwrap_or(&message);
-    let short: String = message.chars().take(LONGEST).flat_map(printable).collect();
+    let mut short = String::new();
+    for c in message.chars().take(LONGEST) {
+        if c.is_control() {
+            short.extend(c.escape_default());
+        } else {
+            short.push(c);
+        }
+    }
     let more = if message.chars().nth(LONGEST).is_some() { "..." } else { "" };
     let offset = offset_of(error.line(), error.column(), bytes);
     if error.is_eof() {
@@ -120,12 +125,6 @@ fn describe(error: &serde_json::Error, bytes: &[u8]) -> String {
     } else {
         format!("{short}{more} at byte {offset}")
     }
-}
-
-fn printable(c: char) -> impl Iterator<Item = char> {
-    let text: Cow<'static, str> =
-        if c.is_control() { c.escape_default().to_string().into() } else { c.to_string().into() };
-    text.chars().collect::<Vec<_>>().into_iter()
 }
 
 /// The byte offset of a line and column, both from 1 (column 0 is the line break before).
@@ -136,4 +135,27 @@ fn offset_of(line: usize, column: usize, bytes: &[u8]) -> usize {
         bytes.iter().enumerate().filter(|(_, &byte)| byte == b'\n').nth(line - 2).map_or(bytes.len(), |(at, _)| at + 1)
     };
     (start + column).min(bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str) -> String {
+        C1Output::decode(text.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn offsets_count_the_lines_before() {
+        for (text, offset) in [("{x", 2), ("{\n\n x", 5), ("{\"seed\":\n[1,\n2,x", 16), ("{\n", 2)] {
+            let at = format!("at byte {offset}");
+            assert!(message(text).contains(&at), "{at} is not in: {}", message(text));
+        }
+    }
+
+    #[test]
+    fn messages_have_no_control_characters() {
+        let text = message("{\"a\\u0007\\u001b[2J\\n\":1}");
+        assert!(text.contains("unknown field") && !text.chars().any(char::is_control), "{text}");
+    }
 }

@@ -1,5 +1,8 @@
 //! Recognises what the bytes are when they are not a C1 output's JSON, so that the message can name it.
 
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine;
+
 /// White space that JSON allows.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
@@ -54,19 +57,19 @@ fn looks_bincode(bytes: &[u8]) -> bool {
     matches!(bytes, [proof, 0, 0, 0, tag, 0, 0, 0, ..] if *proof < 20 && *tag < 5)
 }
 
-/// Judged by the beginning; a line break within counts as base64 too.
+/// Judged by the beginning: base64's letters, perhaps in lines, of which the first ones give an object.
 fn looks_base64(bytes: &[u8]) -> bool {
     const LOOK: usize = 4096;
     let beginning = &bytes[..bytes.len().min(LOOK)];
-    let alphabet = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_=\r\n".contains(byte);
-    // A brace in the first byte becomes one of these letters, whatever follows it.
-    matches!(beginning, [b'e', b'w' | b'y' | b'x' | b'z', ..]) && beginning.iter().all(alphabet)
+    let alphabet = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=\r\n".contains(byte);
+    // Whole groups of four letters, of which only the last may be padded.
+    let groups = &beginning[..beginning.len().min(16) / 4 * 4];
+    beginning.iter().all(alphabet) && STANDARD.decode(groups).is_ok_and(|text| trim(&text).starts_with(b"{"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base64::Engine;
 
     #[test]
     fn an_object_may_be_a_c1_output() {
@@ -76,13 +79,15 @@ mod tests {
 
     #[test]
     fn every_encoding_of_a_brace_is_recognised_as_base64() {
-        for second in [b'"', b' ', b'\n', b'\t', b'\r', b'}'] {
-            let text = base64::engine::general_purpose::STANDARD.encode([b'{', second, b'a', b'b']);
+        for document in ["{}", "{\"a\"", "{ \"comm_r\": [", "{\n\t\"comm_r\"", " {\"comm_r\"", "{\r\n}"] {
+            let text = STANDARD.encode(document);
             assert!(looks_base64(text.as_bytes()), "{text}");
             assert!(foreign(text.as_bytes(), text.len()).unwrap().contains("base64 alone"), "{text}");
         }
         assert!(!looks_base64(b"eyJ{"));
         assert!(!looks_base64(b"hello"));
+        assert!(!looks_base64(b""));
+        assert!(!looks_base64(b"eyJ"));
     }
 
     #[test]

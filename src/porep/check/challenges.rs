@@ -89,3 +89,70 @@ fn check_proof(proof: &VanillaProof, node: u64, parents: &[u32], at: impl Fn(Str
 fn node_of(proof: &MerkleProof, base: u64) -> u64 {
     proof.path().fold((0, 1), |(node, weight), level| (node + weight * level.index, weight * base)).0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::porep::c1::PathElement;
+    use crate::porep::sector::SectorSize;
+    use filecoin_hashers::sha256::Sha256Hasher;
+    use filecoin_hashers::PoseidonArity;
+    use generic_array::typenum::{U0, U2, U8};
+    use rand::{rngs::StdRng, Rng, SeedableRng};
+    use storage_proofs_core::merkle::{MerkleProof as TreeProof, MerkleProofTrait};
+
+    /// A path to `node` through levels of these arities, bottom up; its hashes are zero.
+    fn path_to(node: u64, arities: &[usize]) -> Vec<PathElement> {
+        let mut rest = node;
+        arities
+            .iter()
+            .map(|&arity| {
+                let index = rest % arity as u64;
+                rest /= arity as u64;
+                PathElement { hashes: vec![Node([0; 32]); arity - 1], index }
+            })
+            .collect()
+    }
+
+    fn public_index<B, S, T>(path: &[PathElement]) -> u64
+    where
+        B: 'static + PoseidonArity,
+        S: 'static + PoseidonArity,
+        T: 'static + PoseidonArity,
+    {
+        let zero = PoseidonDomain::default();
+        let path = path.iter().map(|level| (vec![zero; level.hashes.len()], level.index as usize)).collect();
+        TreeProof::<PoseidonHasher, B, S, T>::from_parts(zero, zero, path).path_index() as u64
+    }
+
+    #[test]
+    fn paths_lead_to_the_node_that_storage_proofs_says() {
+        let mut rng = StdRng::seed_from_u64(1);
+        for size in SectorSize::ALL {
+            let [base, sub, top] = size.tree_arities();
+            let mut arities = vec![base; size.base_path_len()];
+            arities.extend([sub, top].into_iter().filter(|&arity| arity > 0));
+            let last = size.nodes() - 1;
+            for node in (0..100).map(|_| rng.gen_range(0..=last)).chain([0, 1, last]) {
+                let mut path = path_to(node, &arities);
+                let expected = match size {
+                    SectorSize::KiB2 | SectorSize::MiB8 | SectorSize::MiB512 => public_index::<U8, U0, U0>(&path),
+                    SectorSize::GiB32 => public_index::<U8, U8, U0>(&path),
+                    SectorSize::GiB64 => public_index::<U8, U8, U2>(&path),
+                };
+                let upper = path.split_off(size.base_path_len());
+                let mut upper = upper.into_iter().map(|level| vec![level]);
+                let (sub, top) = (upper.next(), upper.next());
+                let proof = MerkleProof { leaf: Node([0; 32]), root: Node([0; 32]), base: path, sub, top };
+                assert_eq!((node_of(&proof, 8), expected), (node, node), "{size}");
+
+                let base = path_to(node, &vec![2; size.data_path_len()]);
+                let zero = Sha256Domain::default();
+                let path = base.iter().map(|level| (vec![zero], level.index as usize)).collect();
+                let public = TreeProof::<Sha256Hasher, U2>::from_parts(zero, zero, path).path_index() as u64;
+                let proof = MerkleProof { leaf: Node([0; 32]), root: Node([0; 32]), base, sub: None, top: None };
+                assert_eq!((node_of(&proof, 2), public), (node, node), "{size}");
+            }
+        }
+    }
+}
