@@ -8,6 +8,8 @@ pub mod groth16;
 mod panics;
 pub mod pipeline;
 pub mod porep;
+mod prover;
 pub mod r1cs;
 
 pub use error::{Class, Error, Result};
+pub use prover::{Config, FixedRandomness, ParameterReport, ProveRequest, Prover, SealProof};

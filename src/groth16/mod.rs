@@ -16,6 +16,7 @@ mod vk;
 
 use blstrs::{G1Projective, G2Projective};
 
+pub use params::{Counts, Digests, Expected, G1Section, Known, Parameters};
 pub use prove::{assemble, Proof, Randomness, PROOF_BYTES};
 pub use quotient::quotient;
 pub use verify::PreparedVerifyingKey;

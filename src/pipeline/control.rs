@@ -142,6 +142,12 @@ impl Control {
         self
     }
 
+    /// The same token, deadline and watcher with no ended stages: for the next of several calls.
+    #[must_use]
+    pub fn fresh_times(&self) -> Self {
+        Control { times: Arc::default(), ..self.clone() }
+    }
+
     /// Fails when the call must stop. Long loops call this at least every 100 ms of work.
     pub fn check(&self, during: impl fmt::Display) -> Result<()> {
         if self.cancel.as_ref().is_some_and(CancelToken::is_cancelled) {

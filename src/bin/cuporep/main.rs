@@ -1,1 +1,99 @@
-fn main() {}
+//! The tool: proves, checks and verifies on the command line, makes and checks parameters, measures.
+
+mod bench;
+mod input;
+mod output;
+mod parameters;
+mod progress;
+mod prove;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use cuporep::pipeline::{CancelToken, Control};
+use cuporep::porep::ids::parse_miner;
+use cuporep::{Config, Prover, Result};
+
+use output::Output;
+
+/// Turns the output of Filecoin's seal commit phase 1 into the proof that goes on chain.
+///
+/// Exit codes: 0 done, 1 wrong input, 2 wrong usage, 3 parameters, 4 memory, disk or device,
+/// 5 cancelled, 6 internal fault.
+#[derive(Debug, Parser)]
+#[command(name = "cuporep", version, arg_required_else_help = true)]
+struct Cli {
+    /// Print one JSON object on standard output, also for errors, and nothing else
+    #[arg(long, global = true)]
+    json: bool,
+    /// Directory for recorded circuit shapes and digests [default: beside the parameters, else the user's cache]
+    #[arg(long, global = true, value_name = "DIR", env = cuporep::environment::CACHE_DIR_VARIABLE)]
+    cache: Option<PathBuf>,
+    /// Threads of the CPU backend [default: one per core]
+    #[arg(long, global = true, value_name = "N", env = cuporep::environment::THREADS_VARIABLE)]
+    threads: Option<usize>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Prove a C1 output
+    Prove(prove::ProveArgs),
+    /// Check a C1 output without proving it
+    Check(prove::CheckArgs),
+    /// Verify a proof against the C1 output that it was made from
+    Verify(prove::VerifyArgs),
+    /// Make or check proving parameters
+    #[command(subcommand)]
+    Params(parameters::ParamsCommand),
+    /// Measure
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
+}
+
+/// Which sector a C1 output is for.
+#[derive(Debug, Args)]
+struct SectorArgs {
+    /// C1 output: JSON, or the lotus-bench envelope, also as .xz or .gz; - for standard input
+    #[arg(long, value_name = "FILE|-")]
+    c1: PathBuf,
+    /// Sector number
+    #[arg(long, value_name = "N")]
+    sector: u64,
+    /// Miner: actor id or address such as t01000
+    #[arg(long, value_name = "ID", value_parser = parse_miner)]
+    miner: u64,
+}
+
+fn run(cli: &Cli, output: &Output) -> Result<()> {
+    let token = CancelToken::new();
+    let handler = token.clone();
+    // Without a handler an interrupt ends the process at once, which is safe too: only temporary files stay behind.
+    if let Err(error) = ctrlc::set_handler(move || handler.cancel()) {
+        log::warn!("interrupts are not handled: {error}");
+    }
+    let control = progress::watch(Control::new().with_cancel(token), cli.json);
+    let prover = || Prover::new(Config { cache_dir: cli.cache.clone(), threads: cli.threads, ..Config::default() });
+    match &cli.command {
+        Command::Prove(args) => prove::prove(args, &prover()?, control, output),
+        Command::Check(args) => prove::check(args, &prover()?, &control, output),
+        Command::Verify(args) => prove::verify(args, &prover()?, &control, output),
+        Command::Params(command) => parameters::run(command, &prover()?, &control, output),
+        Command::Bench(command) => bench::run(command, &prover()?, &control, output),
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let filter = std::env::var(cuporep::environment::LOG_VARIABLE).unwrap_or_else(|_| "warn".into());
+    if !cli.json {
+        env_logger::Builder::new().parse_filters(&filter).format_timestamp_millis().init();
+    }
+    let output = Output::new(cli.json);
+    match run(&cli, &output) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output.failed(&error),
+    }
+}

@@ -182,6 +182,12 @@ impl Parameters {
         read::read_points(&self.params, &self.layout.b_g2, range, out, control)
     }
 
+    /// Checks samples of all sections again, others than at the opening.
+    pub fn check_samples(&self, control: &Control) -> Result<()> {
+        check::samples(&self.params, &self.layout, control)?;
+        self.ensure_unchanged()
+    }
+
     /// Checks every point of every section: minutes of work even for small circuits. `progress` gets the points
     /// done and their total.
     pub fn check_all(&self, control: &Control, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {

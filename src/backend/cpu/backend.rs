@@ -1,0 +1,112 @@
+//! A whole proof on the processor: the order of the stages, and the bases that are kept between proofs.
+
+use std::sync::Arc;
+
+use blstrs::Scalar;
+use ff::Field;
+use parking_lot::Mutex;
+
+use super::bases::Bases;
+use super::lane::Lanes;
+use super::msm::msm_g1;
+use super::ntt::Ntt;
+use super::sums::Query;
+use crate::backend::{Backend, Job};
+use crate::error::Result;
+use crate::groth16::{quotient, Expected, Parameters, ProofParts};
+use crate::pipeline::{Control, Stage};
+use crate::r1cs::{Matrix, PartitionWitness};
+
+/// The processor. Keeps the bases of the parameters that it used last, decoded, in memory.
+#[derive(Default)]
+pub struct CpuBackend {
+    lanes: Lanes,
+    bases: Mutex<Option<Arc<Bases>>>,
+}
+
+impl CpuBackend {
+    /// With a choice of arithmetic.
+    pub fn new(lanes: Lanes) -> Self {
+        CpuBackend { lanes, bases: Mutex::default() }
+    }
+
+    fn bases(&self, parameters: &Parameters, control: &Control) -> Result<Arc<Bases>> {
+        let kept = self.bases.lock().clone();
+        if let Some(kept) = kept.filter(|kept| kept.belong_to(parameters)) {
+            return Ok(kept);
+        }
+        // Freed before the next ones are read: two sets need not fit into memory.
+        self.bases.lock().take();
+        let read = Arc::new(Bases::read(parameters, control)?);
+        *self.bases.lock() = Some(read.clone());
+        Ok(read)
+    }
+
+    fn prove_one(
+        &self,
+        job: &Job<'_>,
+        bases: &Bases,
+        witness: &PartitionWitness,
+        partition: usize,
+    ) -> Result<ProofParts> {
+        let Job { r1cs, control, .. } = *job;
+        let partition = Some(partition);
+        let evaluate = |matrix| -> Result<Vec<Scalar>> {
+            let mut values = vec![Scalar::ZERO; 1 << r1cs.log_domain()];
+            r1cs.evaluate(matrix, witness, &mut values, control)?;
+            Ok(values)
+        };
+        let (a, b) = control.stage(Stage::Evaluate, partition, || Ok((evaluate(Matrix::A)?, evaluate(Matrix::B)?)))?;
+        let transform = Ntt::new(r1cs.log_domain(), self.lanes)?;
+        let h = control.stage(Stage::Transform, partition, || quotient(&transform, a, b, control))?;
+        let h = control.stage(Stage::SumH, partition, || msm_g1(&bases.h, &h, self.lanes, control))?;
+        let query = Query::of_l(r1cs, witness);
+        let l = control.stage(Stage::SumL, partition, || query.sum(&bases.l, self.lanes, control))?;
+        let query = Query::of_a(r1cs, witness);
+        let a = control.stage(Stage::SumA, partition, || query.sum(&bases.a, self.lanes, control))?;
+        let query = Query::of_b(r1cs, witness);
+        let b_g1 = control.stage(Stage::SumB1, partition, || query.sum(&bases.b_g1, self.lanes, control))?;
+        let b_g2 = control.stage(Stage::SumB2, partition, || query.sum(&bases.b_g2, self.lanes, control))?;
+        Ok(ProofParts { h, l, a, b_g1, b_g2 })
+    }
+}
+
+/// Bytes that the sums use beside bases and scalars, at most.
+const SCRATCH: u64 = 300 << 20;
+
+/// Bytes of one witness value, of one evaluation, of one coefficient.
+const SCALAR: u64 = 32;
+
+impl Backend for CpuBackend {
+    fn name(&self) -> &str {
+        "cpu"
+    }
+
+    fn memory_needed(&self, expected: &Expected) -> u64 {
+        let counts = &expected.counts;
+        let domain = 1u64 << counts.log_domain;
+        let rows = domain.min(counts.aux as u64 + counts.aux as u64 / 50);
+        let held = self.bases.lock().as_ref().map_or(0, |held| held.bytes());
+        // a, b and c of the quotient.
+        let vectors = 3 * SCALAR * domain;
+        // The recorded rows of A, B and C hold about six entries a row together.
+        let constraints = rows * 6 * 8;
+        // The unpacked assignment while a witness is made, and the packed one.
+        let witness = SCALAR * counts.aux as u64;
+        let bases = Bases::bytes_of(counts).saturating_sub(held);
+        bases + vectors + constraints + witness + SCRATCH
+    }
+
+    fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>> {
+        let bases = job.control.stage(Stage::Parameters, None, || self.bases(job.parameters, job.control))?;
+        job.witnesses
+            .iter()
+            .enumerate()
+            .map(|(index, witness)| self.prove_one(job, &bases, witness, job.first_partition + index))
+            .collect()
+    }
+
+    fn release(&self) {
+        self.bases.lock().take();
+    }
+}

@@ -1,0 +1,337 @@
+//! The prover: owns circuits, parameters and a backend. The only place where the stages meet.
+
+mod parameters;
+mod request;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bellperson::Circuit;
+use blstrs::Scalar;
+use parking_lot::Mutex;
+use rayon::prelude::*;
+
+use crate::backend::cpu::CpuBackend;
+use crate::backend::{Backend, Job};
+use crate::environment;
+use crate::error::{Error, Result};
+use crate::groth16::{assemble, Counts, Parameters, PreparedVerifyingKey, ProofParts, Randomness, PROOF_BYTES};
+use crate::panics;
+use crate::pipeline::{available_memory, Control, Queue, Stage};
+use crate::porep::{self, C1Output, CheckedC1, CircuitVisitor, SectorSize};
+use crate::r1cs::{PartitionWitness, R1cs, ShapeStore};
+
+pub use request::{Config, FixedRandomness, ParameterReport, ProveRequest, SealProof};
+
+/// The version of the circuits, which a kept shape belongs to.
+const CIRCUITS: &str = "storage-proofs-porep 19.1.0";
+
+/// How often a proof that does not verify is made again before it is given up.
+const ATTEMPTS: usize = 2;
+
+/// Makes proofs, one at a time; calls that come meanwhile wait in order, and have their input checked
+/// before they wait. Keeps circuits and parameters between calls. Share it by reference or `Arc`.
+pub struct Prover {
+    pool: rayon::ThreadPool,
+    backend: Box<dyn Backend>,
+    cache_dir: Option<PathBuf>,
+    memory: Option<u64>,
+    shapes: Mutex<HashMap<SectorSize, Arc<R1cs>>>,
+    parameters: Mutex<HashMap<SectorSize, Arc<OpenParameters>>>,
+    queue: Queue,
+}
+
+/// Parameters, and their verifying key made ready.
+struct OpenParameters {
+    directory: PathBuf,
+    file: Parameters,
+    verifying_key: PreparedVerifyingKey,
+}
+
+impl fmt::Debug for Prover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prover").field("device", &self.backend.name()).finish_non_exhaustive()
+    }
+}
+
+struct RecordBlank<'a>(&'a Control);
+
+impl CircuitVisitor for RecordBlank<'_> {
+    type Output = Result<R1cs>;
+
+    fn visit<C: Circuit<Scalar>>(self, circuit: C) -> Self::Output {
+        R1cs::record(circuit, self.0)
+    }
+}
+
+struct Assign<'a>(&'a R1cs, &'a Control);
+
+impl CircuitVisitor for Assign<'_> {
+    type Output = Result<PartitionWitness>;
+
+    fn visit<C: Circuit<Scalar>>(self, circuit: C) -> Self::Output {
+        self.0.assign(circuit, self.1)
+    }
+}
+
+impl Prover {
+    /// A prover on the CPU.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for an environment variable that is not a number, [`Error::Internal`] if no threads
+    /// can be started.
+    pub fn new(config: Config) -> Result<Self> {
+        environment::warn_about_unknown();
+        let threads = config.threads.map_or_else(environment::threads, |threads| Ok(Some(threads)))?;
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads.unwrap_or(0))
+            .thread_name(|index| format!("cuporep-{index}"))
+            .start_handler(|_| panics::mark_thread())
+            .build()
+            .map_err(|error| Error::internal(format!("cannot start threads: {error}")))?;
+        Ok(Prover {
+            pool,
+            backend: Box::new(CpuBackend::default()),
+            cache_dir: config.cache_dir.or_else(environment::cache_dir),
+            memory: config.memory.map_or_else(environment::memory, |memory| Ok(Some(memory)))?,
+            shapes: Mutex::default(),
+            parameters: Mutex::default(),
+            queue: Queue::default(),
+        })
+    }
+
+    /// Decodes and checks a C1 output: everything that can be wrong with it is found here.
+    pub fn check(&self, c1: &[u8], sector: u64, miner: u64, control: &Control) -> Result<CheckedC1> {
+        self.run(|| {
+            let c1 = control.stage(Stage::Decode, None, || C1Output::decode(c1))?;
+            control.stage(Stage::Check, None, || porep::check(c1, sector, miner, control))
+        })
+    }
+
+    /// Makes a proof: checks the C1 output and the parameters, waits for its turn, proves every partition and
+    /// verifies the bytes of each before it returns them.
+    ///
+    /// # Errors
+    /// Input errors (1xx) and most parameter errors (2xx) come before anything long is done. No error leaves
+    /// anything behind; the next call works.
+    pub fn prove(&self, request: &ProveRequest<'_>) -> Result<SealProof> {
+        let control = &request.control;
+        let c1 = self.check(request.c1, request.sector, request.miner, control)?;
+        let size = c1.registered_proof().size;
+        let directory = request.parameter_dir.clone().unwrap_or_else(environment::parameter_dir);
+        let open = || self.run(|| control.stage(Stage::Parameters, None, || self.open(size, &directory, control)));
+        self.refuse_fixed_randomness(request, &*open()?)?;
+
+        let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
+        // Looked at again: the files may have been replaced while this call waited.
+        let parameters = open()?;
+        self.refuse_fixed_randomness(request, &parameters)?;
+        self.require_memory(size)?;
+        self.run(|| {
+            let r1cs = control.stage(Stage::Shape, None, || self.shape(size, &directory, control))?;
+            let bytes = self.prove_partitions(&c1, &r1cs, &parameters, request)?;
+            Ok(SealProof {
+                bytes,
+                registered_proof: c1.registered_proof(),
+                device: self.backend.name().to_string(),
+                insecure_parameters: parameters.file.is_insecure(),
+                stages: control.times(),
+            })
+        })
+    }
+
+    /// Verifies the proof of a checked C1 output against the public inputs that its ids give.
+    ///
+    /// # Errors
+    /// [`Error::ProofForm`], [`Error::ProofInvalid`], and those of the parameters.
+    pub fn verify(&self, c1: &CheckedC1, proof: &[u8], directory: &Path, control: &Control) -> Result<()> {
+        self.run(|| {
+            let parameters = self.open(c1.registered_proof().size, directory, control)?;
+            let inputs = (0..c1.registered_proof().partitions())
+                .map(|partition| porep::public_inputs(c1, partition))
+                .collect::<Result<Vec<_>>>()?;
+            control.stage(Stage::Verify, None, || parameters.verifying_key.verify_all(proof, &inputs))
+        })
+    }
+
+    /// Proves any circuit with parameters of its own: the general form of [`Prover::prove`], without Filecoin.
+    ///
+    /// `r1cs` is the circuit's recorded shape, `inputs` the public inputs without ONE, taken from where the
+    /// verifier takes them.
+    pub fn prove_circuit<C: Circuit<Scalar> + Send>(
+        &self,
+        circuit: C,
+        inputs: &[Scalar],
+        r1cs: &R1cs,
+        parameters: &Parameters,
+        control: &Control,
+    ) -> Result<[u8; PROOF_BYTES]> {
+        let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
+        self.run(|| {
+            let witness = control.stage(Stage::Witness, None, || r1cs.assign(circuit, control))?;
+            let verifying_key = PreparedVerifyingKey::new(parameters.vk());
+            let work = Work { r1cs, parameters, verifying_key: &verifying_key, randomness: None, control };
+            let proofs = self.prove_witnesses(&work, &[witness], &[inputs.to_vec()])?;
+            proofs.try_into().map_err(|_| Error::internal("one witness gave other than one proof"))
+        })
+    }
+
+    /// Gives back the memory that is kept between proofs: parameters and circuits.
+    pub fn release(&self) {
+        self.backend.release();
+        self.shapes.lock().clear();
+        self.parameters.lock().clear();
+    }
+
+    /// Runs `work` on the prover's own threads; a panic in it becomes an error.
+    fn run<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+        panics::guard(|| self.pool.install(work))
+    }
+
+    fn refuse_fixed_randomness(&self, request: &ProveRequest<'_>, parameters: &OpenParameters) -> Result<()> {
+        if request.fixed_randomness.is_some() && parameters.file.is_official() {
+            let path = parameters.file.path().display();
+            let detail = format!("fixed randomness with the official parameters {path} would reveal the witness");
+            return Err(Error::ParamsRefused { detail });
+        }
+        Ok(())
+    }
+
+    fn require_memory(&self, size: SectorSize) -> Result<()> {
+        let needed = self.backend.memory_needed(&parameters::expected(size));
+        let Some(available) = self.memory.or_else(available_memory) else { return Ok(()) };
+        if needed > available {
+            return Err(Error::Memory {
+                what: format!("a {size} proof on {}", self.backend.name()),
+                needed,
+                available,
+                advice: "use a machine with more memory or one with a supported device".into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The recorded circuit of a sector size: kept, loaded or recorded.
+    fn shape(&self, size: SectorSize, directory: &Path, control: &Control) -> Result<Arc<R1cs>> {
+        if let Some(r1cs) = self.shapes.lock().get(&size) {
+            return Ok(r1cs.clone());
+        }
+        let store = ShapeStore::for_parameters(directory, self.cache_dir.as_deref());
+        let key = format!("{} {CIRCUITS}", size.parameters().stem);
+        let record = || porep::visit_blank_circuit(size, RecordBlank(control))?;
+        let r1cs = store.load_or_record(&key, control, record)?;
+        let (expected, found) = (parameters::expected(size).counts, Counts::of(&r1cs));
+        if expected != found {
+            return Err(Error::internal(format!("the circuit of {size} has counts {found:?}, expected {expected:?}")));
+        }
+        let r1cs = Arc::new(r1cs);
+        self.shapes.lock().insert(size, r1cs.clone());
+        Ok(r1cs)
+    }
+
+    fn prove_partitions(
+        &self,
+        c1: &CheckedC1,
+        r1cs: &R1cs,
+        parameters: &OpenParameters,
+        request: &ProveRequest<'_>,
+    ) -> Result<Vec<u8>> {
+        let control = &request.control;
+        let partitions = c1.registered_proof().partitions();
+        let made: Vec<(PartitionWitness, Vec<Scalar>)> = (0..partitions)
+            .into_par_iter()
+            .map(|partition| {
+                control.stage(Stage::Witness, Some(partition), || {
+                    let witness = porep::visit_partition_circuit(c1, partition, Assign(r1cs, control))??;
+                    let inputs = porep::public_inputs(c1, partition)?;
+                    if witness.inputs[1..] != inputs {
+                        let detail = format!("partition {partition}: public inputs of witness and verifier differ");
+                        return Err(Error::internal(detail));
+                    }
+                    Ok((witness, inputs))
+                })
+            })
+            .collect::<Result<_>>()?;
+        let (witnesses, inputs): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+        let work = Work {
+            r1cs,
+            parameters: &parameters.file,
+            verifying_key: &parameters.verifying_key,
+            randomness: request.fixed_randomness.as_ref(),
+            control,
+        };
+        self.prove_witnesses(&work, &witnesses, &inputs)
+    }
+
+    /// Proves witnesses of one circuit and verifies each proof's bytes.
+    fn prove_witnesses(
+        &self,
+        work: &Work<'_>,
+        witnesses: &[PartitionWitness],
+        inputs: &[Vec<Scalar>],
+    ) -> Result<Vec<u8>> {
+        let job =
+            Job { r1cs: work.r1cs, parameters: work.parameters, witnesses, first_partition: 0, control: work.control };
+        let parts = self.backend.prove(&job)?;
+        if parts.len() != witnesses.len() {
+            return Err(Error::internal(format!("{} witnesses gave {} results", witnesses.len(), parts.len())));
+        }
+        let mut bytes = Vec::with_capacity(parts.len() * PROOF_BYTES);
+        for (partition, parts) in parts.into_iter().enumerate() {
+            let one = Job { witnesses: &witnesses[partition..=partition], first_partition: partition, ..job };
+            bytes.extend(self.finish(work, &one, parts, &inputs[partition])?);
+        }
+        Ok(bytes)
+    }
+
+    /// Assembles one proof and verifies its bytes. One that does not verify is diagnosed, and made again with
+    /// fresh randomness if neither the witness nor the parameters are to blame.
+    fn finish(
+        &self,
+        work: &Work<'_>,
+        job: &Job<'_>,
+        parts: ProofParts,
+        inputs: &[Scalar],
+    ) -> Result<[u8; PROOF_BYTES]> {
+        let partition = job.first_partition;
+        let mut parts = parts;
+        for attempt in 1.. {
+            let bytes = work.control.stage(Stage::Verify, Some(partition), || {
+                let randomness = match work.randomness {
+                    Some(fixed) => Randomness::fixed(fixed.r, fixed.s, partition),
+                    None => Randomness::fresh()?,
+                };
+                let bytes = assemble(work.parameters.vk(), &parts, &randomness)?.to_bytes();
+                Ok(work.verifying_key.verify(&bytes, inputs)?.then_some(bytes))
+            })?;
+            if let Some(bytes) = bytes {
+                return Ok(bytes);
+            }
+            let device = self.backend.name().to_string();
+            if let Some(row) = work.r1cs.first_unsatisfied(&job.witnesses[0], work.control)? {
+                let detail = format!("partition {partition}: constraint {row} does not hold");
+                return Err(Error::Unsatisfied { detail });
+            }
+            work.parameters.check_samples(work.control)?;
+            if attempt == ATTEMPTS {
+                let diagnosis = format!("{ATTEMPTS} attempts failed although the witness satisfies the circuit and the parameters look right; run `cuporep params check --digest`");
+                return Err(Error::SelfCheck { partition, device, diagnosis });
+            }
+            log::warn!("partition {partition}: a proof made on {device} does not verify; trying again");
+            let again = self.backend.prove(job)?;
+            parts = again.into_iter().next().ok_or_else(|| Error::internal("one witness gave no result"))?;
+        }
+        unreachable!("the loop ends by returning")
+    }
+}
+
+/// What all proofs of one call share.
+struct Work<'a> {
+    r1cs: &'a R1cs,
+    parameters: &'a Parameters,
+    verifying_key: &'a PreparedVerifyingKey,
+    randomness: Option<&'a FixedRandomness>,
+    control: &'a Control,
+}

@@ -1,0 +1,121 @@
+//! The parameters of the sector sizes: opening and keeping, checking, making insecure ones for tests.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{OpenParameters, ParameterReport, Prover};
+use crate::error::Result;
+use crate::groth16::setup::{self, Target};
+use crate::groth16::{Counts, Digests, Expected, Known, Parameters, PreparedVerifyingKey};
+use crate::pipeline::{Control, Stage};
+use crate::porep::SectorSize;
+use crate::r1cs::ShapeStore;
+
+/// What the parameters of a sector size must be.
+pub(super) fn expected(size: SectorSize) -> Expected {
+    let digests = |size: SectorSize| {
+        let set = size.parameters();
+        Digests { params: set.params_digest.into(), vk: set.vk_digest.into() }
+    };
+    let set = size.parameters();
+    Expected {
+        stem: set.stem.into(),
+        counts: Counts {
+            inputs: set.counts.inputs,
+            aux: set.counts.aux,
+            log_domain: set.counts.domain_log,
+            a_aux: set.counts.a_aux_density,
+            // ONE alone.
+            b_input: 1,
+            b_aux: set.counts.b_aux_density,
+        },
+        official: Some(digests(size)),
+        known: SectorSize::ALL
+            .iter()
+            .map(|&size| Known {
+                label: size.name().into(),
+                size: size.parameters().params_bytes,
+                digests: digests(size),
+            })
+            .collect(),
+    }
+}
+
+impl Prover {
+    /// Parameters of a size in a directory: those kept from an earlier call if the files are still the same,
+    /// else newly opened and checked.
+    pub(super) fn open(&self, size: SectorSize, directory: &Path, control: &Control) -> Result<Arc<OpenParameters>> {
+        let kept = self.parameters.lock().get(&size).cloned();
+        if let Some(kept) = kept.filter(|kept| kept.directory == directory) {
+            // A file that cannot be looked at is reported by the opening below.
+            if kept.file.unchanged().unwrap_or(false) {
+                return Ok(kept);
+            }
+        }
+        let file = Parameters::open(directory, &expected(size), control)?;
+        let verifying_key = PreparedVerifyingKey::new(file.vk());
+        let opened = Arc::new(OpenParameters { directory: directory.to_path_buf(), file, verifying_key });
+        self.parameters.lock().insert(size, opened.clone());
+        Ok(opened)
+    }
+
+    /// Opens and checks the parameters of a size; with `digest` also the digests of the whole files, which
+    /// for official parameters must be the published ones.
+    pub fn check_parameters(
+        &self,
+        size: SectorSize,
+        directory: &Path,
+        digest: bool,
+        control: &Control,
+    ) -> Result<ParameterReport> {
+        self.run(|| {
+            let opened = self.open(size, directory, control)?;
+            let file = &opened.file;
+            let digest = match digest {
+                false => None,
+                true => {
+                    let store = ShapeStore::for_parameters(directory, self.cache_dir.as_deref());
+                    let cache = store.directories().first();
+                    let digests = match file.is_official() {
+                        true => file.check_digests(cache.map(PathBuf::as_path), control, &mut |_, _| ())?,
+                        false => file.digests(cache.map(PathBuf::as_path), control, &mut |_, _| ())?,
+                    };
+                    Some(digests.params)
+                }
+            };
+            Ok(ParameterReport {
+                path: file.path().to_path_buf(),
+                official: file.is_official(),
+                insecure: file.is_insecure(),
+                digest,
+            })
+        })
+    }
+
+    /// Whether a directory has a parameter file of this size; it may still be a wrong one.
+    pub fn has_parameters(&self, size: SectorSize, directory: &Path) -> bool {
+        directory.join(size.parameters().params_name()).symlink_metadata().is_ok()
+    }
+
+    /// Makes parameters for tests from the secrets of a seed, under the official names, marked as insecure.
+    /// Anyone who knows the seed can forge proofs for them. Returns the path of the `.params` file.
+    ///
+    /// # Errors
+    /// [`Error::ParamsRefused`](crate::Error::ParamsRefused) for the default parameter directory and for existing files;
+    /// [`Error::Memory`](crate::Error::Memory) for a size whose constraints do not fit; [`Error::Io`](crate::Error::Io).
+    pub fn generate_insecure_parameters(
+        &self,
+        size: SectorSize,
+        seed: u64,
+        directory: &Path,
+        control: &Control,
+    ) -> Result<PathBuf> {
+        let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
+        self.run(|| {
+            let r1cs = control.stage(Stage::Shape, None, || self.shape(size, directory, control))?;
+            let meta = format!("{{\"sector_size\":{}}}", size.bytes());
+            let target = Target { directory, stem: size.parameters().stem, meta: &meta };
+            control.stage(Stage::Parameters, None, || setup::generate(&r1cs, seed, &target, control, &mut |_, _| ()))
+        })
+    }
+}
