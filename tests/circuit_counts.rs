@@ -10,7 +10,9 @@ use cuporep::pipeline::Control;
 use cuporep::r1cs::{Matrix, R1cs, ShapeStore};
 use ff::Field;
 use filecoin_hashers::{Domain, Hasher};
-use filecoin_proofs::constants::{DefaultPieceDomain, DefaultPieceHasher, SectorShape2KiB, SectorShape8MiB};
+use filecoin_proofs::constants::{
+    DefaultPieceDomain, DefaultPieceHasher, SectorShape2KiB, SectorShape512MiB, SectorShape8MiB,
+};
 use filecoin_proofs::parameters::{public_params, setup_params};
 use filecoin_proofs::MerkleTreeTrait;
 use filecoin_proofs_api::seal::SealCommitPhase1Output;
@@ -29,8 +31,8 @@ type Real = StackedCircuit<Tree, DefaultPieceHasher>;
 type Compound = StackedCompound<Tree, DefaultPieceHasher>;
 
 fn record(proof: RegisteredSealProof) -> R1cs {
-    // The 2 KiB and 8 MiB sectors have trees of the same type.
-    let _: Option<SectorShape8MiB> = None::<SectorShape2KiB>;
+    // Sectors of 2 KiB, 8 MiB and 512 MiB have trees of the same type.
+    let _: [Option<Tree>; 2] = [None::<SectorShape8MiB>, None::<SectorShape512MiB>];
     let params = public_params::<Tree>(&proof.as_v1_config()).expect("public parameters");
     let circuit = <Compound as CompoundProof<StackedDrg<Tree, DefaultPieceHasher>, Real>>::blank_circuit(&params);
     R1cs::record(circuit, &Control::new()).expect("recording")
@@ -157,7 +159,7 @@ fn the_2kib_circuit_has_the_known_counts_and_its_real_assignment_evaluates_as_in
 }
 
 #[test]
-fn the_8mib_circuit_has_the_known_counts() {
+fn the_8mib_and_512mib_circuits_have_the_known_counts() {
     let r1cs = record(RegisteredSealProof::StackedDrg8MiBV1_1);
     assert_eq!(
         Counts::of(&r1cs),
@@ -166,9 +168,24 @@ fn the_8mib_circuit_has_the_known_counts() {
             inputs: 40,
             aux: 3_842_449,
             log_domain: 22,
+            // The first with the appended row of each input.
             entries: [9_388_413 + 40, 3_847_886, 8_234_882],
             a_aux_density: 3_814_996,
             b_aux_density: 1_011_289,
+            b_input_density: 1,
+        }
+    );
+    let r1cs = record(RegisteredSealProof::StackedDrg512MiBV1_1);
+    assert_eq!(
+        Counts::of(&r1cs),
+        Counts {
+            rows: 4_423_473,
+            inputs: 40,
+            aux: 4_420_837,
+            log_domain: 23,
+            entries: [10_872_137 + 40, 4_427_326, 9_439_982],
+            a_aux_density: 4_385_040,
+            b_aux_density: 1_174_173,
             b_input_density: 1,
         }
     );

@@ -178,7 +178,7 @@ impl R1cs {
             control.check(Stage::Evaluate)?;
             let first = (chunk * CHUNK).min(rows.len());
             let (inside, past) = out.split_at_mut((rows.len() - first).min(out.len()));
-            for (out, row) in inside.iter_mut().zip(rows.from(first, &self.dictionary)) {
+            for (out, row) in inside.iter_mut().zip(rows.starting_at(first, &self.dictionary)) {
                 *out = evaluator.row(row);
             }
             past.fill(Scalar::ZERO);
@@ -198,7 +198,7 @@ impl R1cs {
             .map(|chunk| {
                 control.check("while a witness is checked")?;
                 let first = chunk * CHUNK;
-                let [a, b, c] = self.matrices.each_ref().map(|rows| rows.from(first, &self.dictionary));
+                let [a, b, c] = self.matrices.each_ref().map(|rows| rows.starting_at(first, &self.dictionary));
                 let mut rows = a.zip(b).zip(c).take(CHUNK);
                 let broken = rows.position(|((a, b), c)| {
                     // Most rows are over bits, and most products of those are by zero.

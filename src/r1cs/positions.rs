@@ -75,7 +75,7 @@ impl<'a> Search<'a> {
 
     fn run(mut self, control: &Control) -> Result<Vec<u32>> {
         let during = "while the bits of a circuit are looked for";
-        let [a, b, c] = self.matrices.each_ref().map(|rows| rows.from(0, self.dictionary));
+        let [a, b, c] = self.matrices.each_ref().map(|rows| rows.starting_at(0, self.dictionary));
         let mut waiting = Vec::new();
         for (index, ((a, b), c)) in a.zip(b).zip(c).enumerate() {
             if index % CHECK_EVERY == 0 {
@@ -292,36 +292,36 @@ fn only_bit_roots(q0: Scalar, q1: Scalar, q2: Scalar) -> bool {
         }
     } else {
         // Both solutions: 0 and 1, 0 twice, or 1 twice (the derivative is zero there too).
-        (zero && one) || (zero && q1.is_zero_vartime()) || (one && (q1 + q2.double()).is_zero_vartime())
+        (zero && (one || q1.is_zero_vartime())) || (one && (q1 + q2.double()).is_zero_vartime())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::r1cs::testing::{Bare, Mixed, Sha};
+    use crate::r1cs::testing::{Bare, BareRow, Mixed, Sha};
     use crate::r1cs::R1cs;
 
     const CONSTANT: Option<usize> = None;
 
     /// The full-width positions of a circuit of so many variables.
-    fn full(count: usize, rows: Vec<[Vec<(Option<usize>, i64)>; 3]>) -> Vec<u32> {
+    fn full(count: usize, rows: Vec<BareRow>) -> Vec<u32> {
         let circuit = Bare { count, rows, values: Vec::new() };
         R1cs::record(circuit, &Control::new()).expect("recording").full_positions().to_vec()
     }
 
     /// (1 - x) x = 0.
-    fn boolean(x: usize) -> [Vec<(Option<usize>, i64)>; 3] {
+    fn boolean(x: usize) -> BareRow {
         [vec![(CONSTANT, 1), (Some(x), -1)], vec![(Some(x), 1)], vec![]]
     }
 
     /// x y = z.
-    fn and(x: usize, y: usize, z: usize) -> [Vec<(Option<usize>, i64)>; 3] {
+    fn and(x: usize, y: usize, z: usize) -> BareRow {
         [vec![(Some(x), 1)], vec![(Some(y), 1)], vec![(Some(z), 1)]]
     }
 
     /// (2 yz - y - z) x = yz - m.
-    fn majority(x: usize, y: usize, z: usize, yz: usize, m: usize) -> [Vec<(Option<usize>, i64)>; 3] {
+    fn majority(x: usize, y: usize, z: usize, yz: usize, m: usize) -> BareRow {
         let first = vec![(Some(yz), 2), (Some(y), -1), (Some(z), -1)];
         [first, vec![(Some(x), 1)], vec![(Some(yz), 1), (Some(m), -1)]]
     }
@@ -421,7 +421,7 @@ mod tests {
             let expected = match degree {
                 (false, false) => !zero,
                 (false, true) => zero || one,
-                (true, _) => (zero && one) || (zero && q1 == 0) || (one && q1 == -2 * q2),
+                (true, _) => (zero && (one || q1 == 0)) || (one && q1 == -2 * q2),
             };
             let found = only_bit_roots(number(q0), number(q1), number(q2));
             assert_eq!(found, expected, "{q0} {q1} {q2}");

@@ -29,14 +29,14 @@ pub(super) struct Synthesis<'a> {
 }
 
 enum Sink<'a> {
-    Rows(Builder),
+    Rows(Box<Builder>),
     Values(Packer<'a>),
 }
 
 impl<'a> Synthesis<'a> {
     /// Runs `circuit` for its rows.
-    fn record<C: Circuit<Scalar>>(circuit: C, control: &'a Control) -> Result<(usize, usize, Builder)> {
-        let mut synthesis = Synthesis::new(Sink::Rows(Builder::new()), control);
+    fn record<C: Circuit<Scalar>>(circuit: C, control: &'a Control) -> Result<(usize, usize, Box<Builder>)> {
+        let mut synthesis = Synthesis::new(Sink::Rows(Box::default()), control);
         synthesis.run(circuit, Stage::Shape)?;
         let (inputs, aux) = (synthesis.inputs, synthesis.aux);
         match synthesis.sink {
@@ -77,13 +77,16 @@ impl<'a> Synthesis<'a> {
         match (self.failure.take(), outcome) {
             (Some(failure), _) => Err(failure),
             (None, Ok(())) => self.control.check(stage),
-            (None, Err(SynthesisError::Unsatisfiable | SynthesisError::DivisionByZero)) => Err(Error::Unsatisfied {
-                detail: format!("synthesis stopped after auxiliary variable {} of this assignment", self.aux),
-            }),
-            (None, Err(source)) => Err(Error::internal(format!(
-                "synthesis stopped after {} inputs and {} auxiliary variables: {source}",
-                self.inputs, self.aux
-            ))),
+            (None, Err(source)) => {
+                let detail = format!(
+                    "synthesis stopped after {} inputs and {} auxiliary variables: {source}",
+                    self.inputs, self.aux
+                );
+                Err(match source {
+                    SynthesisError::Unsatisfiable | SynthesisError::DivisionByZero => Error::Unsatisfied { detail },
+                    _ => Error::internal(detail),
+                })
+            }
         }
     }
 
@@ -183,5 +186,66 @@ impl R1cs {
         let (inputs, aux, builder) = Synthesis::record(circuit, control)?;
         let (dictionary, matrices) = builder.finish(inputs, aux)?;
         R1cs::from_rows(inputs, aux, dictionary, matrices, control)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Class;
+
+    type Synthesized<T> = Result<T, SynthesisError>;
+
+    /// Does whatever the function does with a way to do steps.
+    struct Custom(fn(&mut dyn FnMut(Step) -> Synthesized<Variable>) -> Synthesized<()>);
+
+    /// What a [`Custom`] circuit can do.
+    enum Step {
+        Alloc,
+        Use(Index),
+    }
+
+    impl Circuit<Scalar> for Custom {
+        fn synthesize<CS: ConstraintSystem<Scalar>>(self, cs: &mut CS) -> Result<(), SynthesisError> {
+            self.0(&mut |step| match step {
+                Step::Alloc => cs.alloc(|| "variable", || panic!("recording asks for no value")),
+                Step::Use(index) => {
+                    let variable = Variable::new_unchecked(index);
+                    cs.enforce(|| "row", |lc| lc + variable, |lc| lc + variable, |lc| lc);
+                    Ok(variable)
+                }
+            })
+        }
+    }
+
+    #[test]
+    fn a_row_over_a_variable_that_does_not_exist_is_refused() {
+        let control = Control::new();
+        let good = |step: &mut dyn FnMut(Step) -> Synthesized<Variable>| {
+            step(Step::Alloc)?;
+            step(Step::Use(Index::Aux(0)))?;
+            step(Step::Use(Index::Input(0)))?;
+            Ok(())
+        };
+        assert_eq!(R1cs::record(Custom(good), &control).expect("recording").num_rows(), 3);
+        for bad in [
+            Custom(|step| step(Step::Use(Index::Aux(0))).map(|_| ())),
+            Custom(|step| step(Step::Use(Index::Input(1))).map(|_| ())),
+        ] {
+            let error = R1cs::record(bad, &control).expect_err("must fail");
+            assert!(matches!(error, Error::Argument { name: "circuit", .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_circuits_own_failures_keep_their_reason() {
+        let control = Control::new();
+        let record = |circuit| R1cs::record(Custom(circuit), &control).expect_err("must fail");
+        let error = record(|_| Err(SynthesisError::Unsatisfiable));
+        assert_eq!(error.class(), Class::Input);
+        assert!(error.to_string().contains("unsatisfiable constraint system"), "{error}");
+        let error = record(|_| Err(SynthesisError::PolynomialDegreeTooLarge));
+        assert_eq!(error.class(), Class::Internal);
+        assert!(error.to_string().contains("polynomial degree is too large"), "{error}");
     }
 }

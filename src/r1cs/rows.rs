@@ -161,7 +161,11 @@ impl Rows {
     }
 
     /// The rows from `first` on, in order; panics past the end.
-    pub(super) fn from<'a>(&'a self, first: usize, dictionary: &'a Dictionary) -> impl Iterator<Item = RawRow<'a>> {
+    pub(super) fn starting_at<'a>(
+        &'a self,
+        first: usize,
+        dictionary: &'a Dictionary,
+    ) -> impl Iterator<Item = RawRow<'a>> {
         let known = first / STRIDE * STRIDE;
         let skipped: usize = self.patterns[known..first].iter().map(|&pattern| dictionary.pattern_len(pattern)).sum();
         let begin = self.places.get(first / STRIDE).map_or(self.variables.len(), |&place| place as usize + skipped);
@@ -176,7 +180,7 @@ impl Rows {
     /// One row; panics past the end.
     pub(super) fn row<'a>(&'a self, index: usize, dictionary: &'a Dictionary) -> RawRow<'a> {
         assert!(index < self.len(), "row {index} of {}", self.len());
-        self.from(index, dictionary).next().expect("the index is in range")
+        self.starting_at(index, dictionary).next().expect("the index is in range")
     }
 }
 
@@ -223,8 +227,8 @@ pub(super) struct Builder {
     minus_one: Scalar,
 }
 
-impl Builder {
-    pub(super) fn new() -> Self {
+impl Default for Builder {
+    fn default() -> Self {
         let mut builder = Builder {
             dictionary: Dictionary::new(),
             coefficient_numbers: FastMap::default(),
@@ -238,7 +242,9 @@ impl Builder {
         }
         builder
     }
+}
 
+impl Builder {
     /// Appends one row to matrix 0, 1 or 2, without its zero coefficients.
     pub(super) fn push<'a>(&mut self, matrix: usize, entries: impl Iterator<Item = (u32, &'a Scalar)>) {
         let mut ids = std::mem::take(&mut self.scratch);

@@ -490,14 +490,19 @@ mod tests {
         };
         let home = ("HOME", "/home/someone");
         let users = PathBuf::from("/home/someone/.cache/cuporep");
-        assert_eq!(find(parameters.path(), Some(Path::new("/here")), &[home]), [PathBuf::from("/here")]);
-        assert_eq!(find(parameters.path(), None, &[home]), [beside.clone(), users.clone()]);
-        assert_eq!(find(&missing, None, &[home]), [users.clone()]);
-        assert_eq!(find(&missing, None, &[home, ("XDG_CACHE_HOME", "/caches")]), [PathBuf::from("/caches/cuporep")]);
-        assert_eq!(find(&missing, None, &[home, ("XDG_CACHE_HOME", "relative")]), [users.clone()]);
-        assert_eq!(find(&missing, None, &[home, ("TMPDIR", "/home/someone")]), [PathBuf::new(); 0]);
-        assert_eq!(find(&missing, None, &[home, ("TMPDIR", "/home/some")]), [users]);
-        assert_eq!(find(parameters.path(), None, &[]), [beside]);
+        let cases = [
+            (parameters.path(), Some("/here"), vec![home], vec![PathBuf::from("/here")]),
+            (parameters.path(), None, vec![home], vec![beside.clone(), users.clone()]),
+            (&missing, None, vec![home], vec![users.clone()]),
+            (&missing, None, vec![home, ("XDG_CACHE_HOME", "/caches")], vec![PathBuf::from("/caches/cuporep")]),
+            (&missing, None, vec![home, ("XDG_CACHE_HOME", "relative")], vec![users.clone()]),
+            (&missing, None, vec![home, ("TMPDIR", "/home/someone")], vec![]),
+            (&missing, None, vec![home, ("TMPDIR", "/home/some")], vec![users]),
+            (parameters.path(), None, vec![], vec![beside]),
+        ];
+        for (parameters, configured, variables, expected) in cases {
+            assert_eq!(find(parameters, configured.map(Path::new), &variables), expected, "{variables:?}");
+        }
     }
 
     #[test]

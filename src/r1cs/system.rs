@@ -158,7 +158,7 @@ impl R1cs {
     /// Rows of one matrix in order; panics if the range does not lie within `0..num_rows()`.
     pub fn rows(&self, matrix: Matrix, range: Range<usize>) -> impl Iterator<Item = Row<'_>> {
         assert!(range.start <= range.end && range.end <= self.num_rows(), "rows {range:?} of {}", self.num_rows());
-        let rows = self.matrix(matrix).from(range.start, &self.dictionary);
+        let rows = self.matrix(matrix).starting_at(range.start, &self.dictionary);
         rows.take(range.len()).map(|raw| self.view(raw))
     }
 

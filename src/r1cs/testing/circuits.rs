@@ -109,12 +109,14 @@ impl Circuit<Scalar> for Mixed {
     }
 }
 
+/// Entries (variable, coefficient) of one row of A, B and C; no variable means ONE.
+pub type BareRow = [Vec<(Option<usize>, i64)>; 3];
+
 /// A circuit of `count` auxiliary variables given by its rows.
 #[derive(Clone)]
 pub struct Bare {
     pub count: usize,
-    /// Rows as entries (variable, coefficient) of A, B and C; `None` is ONE.
-    pub rows: Vec<[Vec<(Option<usize>, i64)>; 3]>,
+    pub rows: Vec<BareRow>,
     pub values: Vec<Scalar>,
 }
 

@@ -3,5 +3,5 @@
 mod circuits;
 mod reference;
 
-pub use circuits::{Bare, Mixed, Sha};
+pub use circuits::{Bare, BareRow, Mixed, Sha};
 pub use reference::Reference;
