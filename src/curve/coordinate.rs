@@ -54,7 +54,7 @@ const ONE: blst_fp = blst_fp {
 };
 
 macro_rules! coordinate {
-    ($field:ty, $one:expr, $zero:expr, $add:ident, $sub:ident, $mul:ident, $sqr:ident, $cneg:ident, $inverse:ident) => {
+    ($field:ty, $one:expr, $bits:expr, $add:ident, $sub:ident, $mul:ident, $sqr:ident, $cneg:ident, $inverse:ident) => {
         // SAFETY: (all blocks below) blst reads and writes exactly one element behind each pointer, and every
         // pointer comes from a reference. blst allows the result to be one of the operands.
         impl Coordinate for $field {
@@ -106,7 +106,9 @@ macro_rules! coordinate {
 
             #[inline(always)]
             fn is_zero(&self) -> bool {
-                *self == $zero
+                // A comparison of arrays would call memcmp.
+                let bits: fn(&Self) -> u64 = $bits;
+                bits(self) == 0
             }
         }
     };
@@ -114,12 +116,18 @@ macro_rules! coordinate {
 
 const ZERO: blst_fp = blst_fp { l: [0; 6] };
 
-coordinate!(blst_fp, ONE, ZERO, blst_fp_add, blst_fp_sub, blst_fp_mul, blst_fp_sqr, blst_fp_cneg, blst_fp_inverse);
+/// The bits that any word has set.
+#[inline(always)]
+fn set_bits(value: &blst_fp) -> u64 {
+    value.l.iter().fold(0, |bits, word| bits | word)
+}
+
+coordinate!(blst_fp, ONE, set_bits, blst_fp_add, blst_fp_sub, blst_fp_mul, blst_fp_sqr, blst_fp_cneg, blst_fp_inverse);
 
 coordinate!(
     blst_fp2,
     blst_fp2 { fp: [ONE, ZERO] },
-    blst_fp2 { fp: [ZERO, ZERO] },
+    |value| set_bits(&value.fp[0]) | set_bits(&value.fp[1]),
     blst_fp2_add,
     blst_fp2_sub,
     blst_fp2_mul,

@@ -75,15 +75,80 @@ impl Bitmap {
         })
     }
 
+    /// The bits at the positions where `mask` has ones, in order; panics unless both have the same length.
+    pub fn compact(&self, mask: &Bitmap) -> Bitmap {
+        assert_eq!(self.len, mask.len);
+        let len = mask.count_ones();
+        let mut words = Vec::with_capacity(len.div_ceil(64));
+        let (mut pending, mut filled) = (0u64, 0);
+        for (&word, &mask) in self.words.iter().zip(&mask.words) {
+            let count = mask.count_ones();
+            let bits = gather(word, mask);
+            pending |= bits << filled;
+            if filled + count >= 64 {
+                words.push(pending);
+                pending = bits.checked_shr(64 - filled).unwrap_or(0);
+                filled += count - 64;
+            } else {
+                filled += count;
+            }
+        }
+        if filled > 0 {
+            words.push(pending);
+        }
+        Bitmap { words, len }
+    }
+
     /// The words.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 }
 
+/// The bits of `word` where `mask` has ones, moved together at the low end ("compress" in Hacker's Delight,
+/// section 7-4): each round moves the bits that have 2^round more zeros of the mask below them.
+fn gather(word: u64, mask: u64) -> u64 {
+    if mask == u64::MAX {
+        return word;
+    }
+    let (mut word, mut mask) = (word & mask, mask);
+    // Ones where the number of remaining zeros below is odd come from a prefix parity of `zeros`.
+    let mut zeros = !mask << 1;
+    for round in 0..6 {
+        let parity = (0..6).fold(zeros, |parity, step| parity ^ (parity << (1 << step)));
+        let moving = parity & mask;
+        mask = (mask ^ moving) | (moving >> (1 << round));
+        let bits = word & moving;
+        word = (word ^ bits) | (bits >> (1 << round));
+        zeros &= !parity;
+    }
+    word
+}
+
 #[cfg(test)]
 mod tests {
     use super::Bitmap;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    #[test]
+    fn compact_keeps_the_bits_at_the_masks_ones_in_order() {
+        let mut rng = StdRng::seed_from_u64(1);
+        for len in [0, 1, 63, 64, 65, 127, 128, 200, 1000, 4096] {
+            for density in [0.0, 0.02, 0.5, 0.98, 1.0] {
+                let (mut bits, mut mask, mut expected) = (Bitmap::default(), Bitmap::default(), Bitmap::default());
+                for _ in 0..len {
+                    let (bit, kept) = (rng.gen_bool(0.5), rng.gen_bool(density));
+                    bits.push(bit);
+                    mask.push(kept);
+                    if kept {
+                        expected.push(bit);
+                    }
+                }
+                assert_eq!(bits.compact(&mask), expected, "{len} bits, density {density}");
+            }
+        }
+    }
 
     #[test]
     fn ones_lists_exactly_the_set_bits_across_word_borders() {

@@ -1,6 +1,7 @@
 //! Sums against one scalar multiplication a point.
 
 use super::*;
+use crate::backend::cpu::testing::{measure, sample_points};
 use ff::Field;
 use group::Curve as _;
 use rand::rngs::StdRng;
@@ -165,44 +166,29 @@ fn lengths_that_differ_are_refused() {
     assert_eq!(error.code(), 500);
 }
 
-/// Processor time of all threads so far: comparable even when other processes run.
-fn cpu_seconds() -> f64 {
-    // SAFETY: getrusage fills the structure that it is given.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
-        usage
-    };
-    usage.ru_utime.tv_sec as f64 + usage.ru_utime.tv_usec as f64 * 1e-6
-}
-
-/// Prints seconds of a 2^22 sum beside blst's own.
+/// Prints the time of a 2^22 sum (or 2^LOG_SIZE) beside blst's own.
 #[test]
 #[ignore = "measurement"]
 fn measure_sums() {
     let log_size: u32 = std::env::var("LOG_SIZE").map_or(22, |text| text.parse().unwrap());
     let size = 1usize << log_size;
     let mut rng = StdRng::seed_from_u64(4);
-    let points = crate::backend::cpu::sample_points(size);
+    let points = sample_points(size);
     let scalars = random(size, &mut rng);
+    let same = vec![scalars[0]; size];
     let control = Control::new();
     let mut results = Vec::new();
-    let time = |label: &str, work: &mut dyn FnMut()| {
-        let (begin, cpu) = (std::time::Instant::now(), cpu_seconds());
-        work();
-        let (wall, cpu) = (begin.elapsed().as_secs_f64(), cpu_seconds() - cpu);
-        println!("2^{log_size} {label}: {wall:.3} s, {cpu:.3} s of processor time");
-    };
     for lanes in [Lanes::Portable, Lanes::Auto] {
-        time(&format!("{lanes:?}"), &mut || results.push(msm_g1(&points, &scalars, lanes, &control).unwrap()));
-        let same = vec![scalars[0]; size];
-        time(&format!("{lanes:?}, all scalars equal"), &mut || {
+        measure(&format!("2^{log_size} {lanes:?}"), || {
+            results.push(msm_g1(&points, &scalars, lanes, &control).unwrap());
+        });
+        measure(&format!("2^{log_size} {lanes:?}, all scalars equal"), || {
             msm_g1(&points, &same, lanes, &control).unwrap();
         });
     }
     let bytes: Vec<u8> = scalars.iter().flat_map(Scalar::to_bytes_le).collect();
     let raw: Vec<blst::blst_p1_affine> = points.iter().map(|point| *point.as_ref()).collect();
     let mut expected = Default::default();
-    time("blst", &mut || expected = blst::MultiPoint::mult(raw.as_slice(), &bytes, 255));
+    measure(&format!("2^{log_size} blst"), || expected = blst::MultiPoint::mult(raw.as_slice(), &bytes, 255));
     assert!(results.iter().all(|result| *result.as_ref() == expected));
 }
