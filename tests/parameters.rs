@@ -57,7 +57,7 @@ fn parameters_of_the_real_circuit_have_the_known_key_and_size() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let target = Target { directory: directory.path(), stem: "test", meta: "{\"sector_size\":2048}" };
     let path = measured("generate", || generate(&r1cs, 1, &target, &control, &mut |_, _| {}).expect("parameters"));
-    let known = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/StackedDrg2KiBV1_1-000/seed1.vk");
+    let known = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/StackedDrg2KiBV1_1-000/vk.bin");
     assert!(std::fs::read(path.with_extension("vk")).expect("key") == std::fs::read(known).expect("known key"));
     assert_eq!(path.metadata().expect("size").len(), 1_114_707_768);
 

@@ -38,7 +38,7 @@ pub struct Ntt {
 
 enum Engine {
     Small,
-    Portable(Passes<portable::Scalars>),
+    Portable(Box<Passes<portable::Scalars>>),
 }
 
 /// The four directions and the scratch buffers of one vector type.
@@ -50,7 +50,7 @@ struct Passes<V: Eight> {
     scratch: Mutex<Vec<Vec<V>>>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Forward,
     Inverse,
@@ -69,7 +69,7 @@ impl Ntt {
         }
         let engine = match lanes {
             _ if log_size < SMALL => Engine::Small,
-            Lanes::Auto | Lanes::Portable => Engine::Portable(Passes::new(log_size)),
+            Lanes::Auto | Lanes::Portable => Engine::Portable(Box::new(Passes::new(log_size))),
         };
         Ok(Ntt { log_size, engine })
     }
