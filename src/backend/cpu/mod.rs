@@ -3,6 +3,7 @@
 
 pub mod bits;
 pub mod lane;
+mod memory;
 pub mod msm;
 pub mod ntt;
 mod shared;
