@@ -20,6 +20,7 @@ use crate::groth16::domain::{root_of_unity, Transform};
 use crate::pipeline::Control;
 
 use super::lane::Lanes;
+use super::memory::huge_vec;
 use plan::Plan;
 use vector::Eight;
 
@@ -134,7 +135,7 @@ impl<V: Eight> Passes<V> {
             Direction::CosetInverse => &self.coset_inverse,
         };
         let kept = self.scratch.lock().pop();
-        let mut scratch = kept.unwrap_or_else(|| vec![V::ZERO; values.len() / 8]);
+        let mut scratch = kept.unwrap_or_else(|| huge_vec(V::ZERO, values.len() / 8));
         let outcome = plan.columns(values, &mut scratch, control).and_then(|()| plan.rows(&scratch, values, control));
         self.scratch.lock().push(scratch);
         outcome
