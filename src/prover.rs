@@ -246,10 +246,6 @@ impl Prover {
                 control.stage(Stage::Witness, Some(partition), || {
                     let witness = porep::visit_partition_circuit(c1, partition, Assign(r1cs, control))??;
                     let inputs = porep::public_inputs(c1, partition)?;
-                    if witness.inputs[1..] != inputs {
-                        let detail = format!("partition {partition}: public inputs of witness and verifier differ");
-                        return Err(Error::internal(detail));
-                    }
                     Ok((witness, inputs))
                 })
             })
@@ -272,6 +268,12 @@ impl Prover {
         witnesses: &[PartitionWitness],
         inputs: &[Vec<Scalar>],
     ) -> Result<Vec<u8>> {
+        for (partition, (witness, inputs)) in witnesses.iter().zip(inputs).enumerate() {
+            if witness.inputs[1..] != inputs[..] {
+                let detail = format!("partition {partition}: its public inputs are not those of the verifier");
+                return Err(Error::Unsatisfied { detail });
+            }
+        }
         let job =
             Job { r1cs: work.r1cs, parameters: work.parameters, witnesses, first_partition: 0, control: work.control };
         let parts = self.backend.prove(&job)?;
@@ -320,6 +322,8 @@ impl Prover {
                 return Err(Error::SelfCheck { partition, device, diagnosis });
             }
             log::warn!("partition {partition}: a proof made on {device} does not verify; trying again");
+            // What the backend keeps may be what is wrong.
+            self.backend.release();
             let again = self.backend.prove(job)?;
             parts = again.into_iter().next().ok_or_else(|| Error::internal("one witness gave no result"))?;
         }

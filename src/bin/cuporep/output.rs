@@ -1,11 +1,14 @@
 //! What the tool prints and writes.
 
+use std::fs::Permissions;
 use std::io::{self, Write};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use cuporep::{Class, Error, Result};
 use serde_json::{json, Value};
+use tempfile::NamedTempFile;
 
 /// Standard output, for people or for machines.
 pub struct Output {
@@ -23,6 +26,13 @@ impl Output {
             self.line(&machine.to_string())
         } else {
             self.line(text)
+        }
+    }
+
+    /// Tells people something that the result does not say.
+    pub fn notice(&self, text: &str) {
+        if !self.json {
+            eprintln!("cuporep: {text}");
         }
     }
 
@@ -64,15 +74,33 @@ pub fn write_standard_output(bytes: &[u8]) -> Result<()> {
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(standard_output)
 }
 
-/// Writes a file whole or not at all: a temporary file beside it is synced, then renamed over it.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let fail = |source| Error::Io { action: "write", path: path.to_path_buf(), source };
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::Builder::new().prefix(".cuporep-").tempfile_in(directory).map_err(fail)?;
-    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
-    file.persist(path).map_err(|error| fail(error.error))?;
-    Ok(())
+/// A file that appears whole or not at all. It is created, under a temporary name, before the work that fills
+/// it, so that a directory that cannot be written to is found then.
+pub struct WholeFile {
+    path: PathBuf,
+    file: NamedTempFile,
+}
+
+impl WholeFile {
+    pub fn create(path: &Path) -> Result<Self> {
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let created = tempfile::Builder::new()
+            .prefix(".cuporep-")
+            // As other files; the umask applies.
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(directory);
+        let file = created.map_err(|source| Error::Io { action: "write", path: path.to_path_buf(), source })?;
+        Ok(WholeFile { path: path.to_path_buf(), file })
+    }
+
+    /// Fills the file, makes it durable and gives it its name.
+    pub fn finish(mut self, bytes: &[u8]) -> Result<()> {
+        let fail = |source| Error::Io { action: "write", path: self.path.clone(), source };
+        self.file.write_all(bytes).and_then(|()| self.file.as_file().sync_all()).map_err(fail)?;
+        self.file.persist(&self.path).map_err(|error| fail(error.error))?;
+        Ok(())
+    }
 }

@@ -8,7 +8,7 @@ use cuporep::{Error, FixedRandomness, ProveRequest, Prover, Result, SealProof};
 use serde_json::{json, Value};
 
 use crate::input::read_c1;
-use crate::output::{write_standard_output, write_whole, Output};
+use crate::output::{write_standard_output, Output, WholeFile};
 use crate::SectorArgs;
 
 /// Where a proof is made.
@@ -59,15 +59,17 @@ pub struct VerifyArgs {
 
 pub fn prove(args: &ProveArgs, prover: &Prover, control: Control, output: &Output) -> Result<()> {
     let Device::Cpu = args.device;
+    let to_file = args.out.as_deref().filter(|path| path.as_os_str() != "-");
+    let file = to_file.map(WholeFile::create).transpose()?;
     let c1 = read_c1(&args.sector.c1)?;
     if let Some(seed) = args.insecure_seed {
         let checked = prover.check(&c1, args.sector.sector, args.sector.miner, &control)?;
         let size = checked.registered_proof().size;
         if !prover.has_parameters(size, &args.params) {
-            eprintln!(
-                "cuporep: making INSECURE test parameters for {size} in {}: proofs made with them can be forged",
+            output.notice(&format!(
+                "making INSECURE test parameters for {size} in {}: proofs made with them can be forged",
                 args.params.display()
-            );
+            ));
             prover.generate_insecure_parameters(size, seed, &args.params, &control)?;
         }
     }
@@ -80,13 +82,13 @@ pub fn prove(args: &ProveArgs, prover: &Prover, control: Control, output: &Outpu
         control,
     })?;
     let machine = describe(&proof);
-    match args.out.as_deref() {
-        None => output.result(&hex::encode(&proof.bytes), &machine),
-        Some(path) if path.as_os_str() == "-" => write_standard_output(&proof.bytes),
-        Some(path) => {
-            write_whole(path, &proof.bytes)?;
+    match file {
+        Some(file) => {
+            file.finish(&proof.bytes)?;
             output.result("", &machine)
         }
+        None if args.out.is_some() => write_standard_output(&proof.bytes),
+        None => output.result(&hex::encode(&proof.bytes), &machine),
     }
 }
 

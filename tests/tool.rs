@@ -1,0 +1,149 @@
+//! The command line tool as people and machines use it.
+
+mod common;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use common::{directory, fixture, test_parameters, SMALL};
+use cuporep::porep::SectorSize;
+
+const SECTOR: [&str; 4] = ["--sector", "963860", "--miner", "t03454089"];
+
+fn tool(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cuporep"));
+    command.args(arguments).env_remove("CUPOREP_LOG");
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    tool(arguments).output().unwrap()
+}
+
+fn with_sector<'a>(before: &[&'a str], after: &[&'a str]) -> Vec<&'a str> {
+    [before, &SECTOR, after].concat()
+}
+
+fn small_c1() -> String {
+    directory(SMALL).join("c1.json.xz").to_str().unwrap().to_string()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn proves_checks_and_verifies_a_sector() {
+    let params = test_parameters(SectorSize::KiB2).to_str().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let (c1, proof) = (small_c1(), scratch.path().join("proof"));
+    let proof = proof.to_str().unwrap();
+    let fixed = ["--params", params, "--insecure-randomness", "123456789abcdef0,0fedcba987654321", "--out", proof];
+    let made = run(&with_sector(&["prove", "--c1", &c1], &fixed));
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    assert!(made.stdout.is_empty());
+    assert!(text(&made.stderr).contains("INSECURE"), "a warning at every load");
+    assert_eq!(std::fs::read(proof).unwrap(), fixture(SMALL).proof);
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1, "no temporary files stay");
+
+    let verify = with_sector(&["verify", "--json", "--c1", &c1], &["--params", params, "--proof", proof]);
+    assert_eq!(json(&run(&verify))["ok"], true);
+    std::fs::write(proof, hex::encode(fixture(SMALL).proof)).unwrap();
+    assert_eq!(json(&run(&verify))["ok"], true, "digits are accepted too");
+    let other = fixture("StackedDrg2KiBV1_1-001").proof;
+    std::fs::write(proof, other).unwrap();
+    let refused = run(&verify);
+    assert_eq!((refused.status.code(), json(&refused)["error"]["code"].as_i64()), (Some(1), Some(111)));
+}
+
+#[test]
+fn check_reads_files_in_all_packings_and_standard_input() {
+    let scratch = tempfile::tempdir().unwrap();
+    let c1 = fixture(SMALL).c1;
+    let plain = scratch.path().join("c1.json");
+    std::fs::write(&plain, &c1).unwrap();
+    let packed = scratch.path().join("c1.json.gz");
+    let mut encoder = flate2::write::GzEncoder::new(std::fs::File::create(&packed).unwrap(), Default::default());
+    encoder.write_all(&c1).unwrap();
+    encoder.finish().unwrap();
+    for path in [plain.to_str().unwrap(), packed.to_str().unwrap(), &small_c1()] {
+        let output = run(&with_sector(&["check", "--c1", path], &[]));
+        assert_eq!(text(&output.stdout), "ok: StackedDrg2KiBV1_1, 1 partitions of 2 challenges\n");
+        assert!(output.stderr.is_empty() && output.status.success());
+    }
+    let mut child =
+        tool(&with_sector(&["check", "--c1", "-"], &[])).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&c1).unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+}
+
+#[test]
+fn errors_have_a_line_for_people_an_object_for_machines_and_an_exit_code_by_class() {
+    let c1 = small_c1();
+    let wrong = ["check", "--c1", &c1, "--sector", "963861", "--miner", "t03454089"];
+    let people = run(&wrong);
+    assert_eq!(people.status.code(), Some(1));
+    assert!(people.stdout.is_empty());
+    assert!(text(&people.stderr).starts_with("cuporep: input error 107: "), "{}", text(&people.stderr));
+    assert_eq!(text(&people.stderr).lines().count(), 1);
+    let machines = run(&[&wrong[..], &["--json"]].concat());
+    assert_eq!(machines.status.code(), Some(1));
+    assert_eq!(json(&machines)["error"]["code"], 107);
+    assert_eq!(json(&machines)["error"]["class"], "input");
+
+    let missing = run(&with_sector(&["--json", "prove", "--c1", &c1], &["--params", "/nonexistent"]));
+    assert_eq!((missing.status.code(), json(&missing)["error"]["code"].as_i64()), (Some(3), Some(200)));
+    let unreadable = run(&with_sector(&["--json", "check", "--c1", "/nonexistent"], &[]));
+    assert_eq!((unreadable.status.code(), json(&unreadable)["error"]["code"].as_i64()), (Some(4), Some(301)));
+    assert_eq!(run(&["prove", "--c1", &c1]).status.code(), Some(2), "clap's own code for wrong usage");
+}
+
+#[test]
+fn damaged_packings_are_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("cut.xz");
+    let whole = std::fs::read(directory(SMALL).join("c1.json.xz")).unwrap();
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let output = run(&with_sector(&["--json", "check", "--c1", path.to_str().unwrap()], &[]));
+    assert_eq!(json(&output)["error"]["class"], "resource");
+    assert_eq!(output.status.code(), Some(4));
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_an_error_before_anything_is_proved() {
+    let begin = std::time::Instant::now();
+    let params = test_parameters(SectorSize::KiB2).to_str().unwrap();
+    let output = run(&with_sector(
+        &["--json", "prove", "--c1", &small_c1()],
+        &["--params", params, "--out", "/nonexistent/proof"],
+    ));
+    assert_eq!((output.status.code(), json(&output)["error"]["code"].as_i64()), (Some(4), Some(301)));
+    assert!(!Path::new("/nonexistent").exists());
+    assert!(begin.elapsed().as_secs() < 5);
+}
+
+#[test]
+fn insecure_parameters_are_never_made_in_the_default_directory_or_over_others() {
+    let default = cuporep::environment::DEFAULT_PARAMETER_DIR;
+    let output = run(&["--json", "params", "generate", "--size", "2KiB", "--insecure-seed", "1", "--dir", default]);
+    assert_eq!((output.status.code(), json(&output)["error"]["code"].as_i64()), (Some(3), Some(206)));
+    let existing = test_parameters(SectorSize::KiB2).to_str().unwrap();
+    let output = run(&["--json", "params", "generate", "--size", "2KiB", "--insecure-seed", "1", "--dir", existing]);
+    assert_eq!((output.status.code(), json(&output)["error"]["code"].as_i64()), (Some(3), Some(206)));
+}
+
+#[test]
+fn params_check_says_what_the_parameters_are() {
+    let params = test_parameters(SectorSize::KiB2).to_str().unwrap();
+    let output = run(&["--json", "params", "check", "--size", "2KiB", "--dir", params, "--digest"]);
+    let report = json(&output);
+    assert_eq!((&report["ok"], &report["insecure"], &report["official"]), (&true.into(), &true.into(), &false.into()));
+    // The digest of the file that seed 1 gives, which is the one bellperson's generator would write.
+    assert_eq!(report["digest"], "b08f6c2611e71868c24fc59bb8ee94ab");
+}
