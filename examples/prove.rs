@@ -19,6 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         sector: sector.parse()?,
         miner: miner.parse()?,
         parameter_dir: Some(params.into()),
+        placement: Default::default(),
         fixed_randomness: None,
         control: Control::new().with_progress(|event: &Event| {
             if let Some(elapsed) = event.elapsed {

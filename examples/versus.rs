@@ -38,6 +38,7 @@ fn prove_here(case: &Case, params: &Path) -> Result<usize, Failure> {
         sector: case.sector,
         miner: case.miner,
         parameter_dir: Some(params.to_path_buf()),
+        placement: Default::default(),
         fixed_randomness: None,
         control: Control::new(),
     })?;

@@ -9,6 +9,9 @@ use crate::error::{Error, Result};
 /// Names the directory of the proving parameters.
 pub const PARAMETER_DIR_VARIABLE: &str = "FIL_PROOFS_PARAMETER_CACHE";
 
+/// Anything but `0` in it: prove on the CPU.
+pub const NO_GPU_VARIABLE: &str = "BELLMAN_NO_GPU";
+
 /// Where proving parameters are when nothing else is said.
 pub const DEFAULT_PARAMETER_DIR: &str = "/var/tmp/filecoin-proof-parameters";
 
@@ -45,6 +48,11 @@ pub(crate) fn threads() -> Result<Option<usize>> {
 /// The memory budget in bytes that the environment asks for.
 pub(crate) fn memory() -> Result<Option<u64>> {
     number(MEMORY_VARIABLE)
+}
+
+/// Whether the environment asks to leave GPUs alone, as users of other provers do.
+pub(crate) fn no_gpu() -> bool {
+    env::var_os(NO_GPU_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
 /// Warns about every variable that has our prefix and means nothing, since it is likely a misspelling.

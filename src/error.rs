@@ -139,6 +139,10 @@ pub enum Error {
     #[error("the witness does not satisfy the circuit: {detail}")]
     Unsatisfied { detail: String },
 
+    /// The caller's buffer cannot hold the proof.
+    #[error("the proof buffer holds {given} bytes, the proof has {needed}; call again with a larger one")]
+    ProofBuffer { needed: usize, given: usize },
+
     /// A parameter file or directory does not exist.
     #[error("parameter file {} does not exist; set {variable} or pass the directory that holds it", path.display())]
     ParamsMissing { path: PathBuf, variable: &'static str },
@@ -221,6 +225,7 @@ impl Error {
             Error::ProofForm { .. } => 110,
             Error::ProofInvalid { .. } => 111,
             Error::Unsatisfied { .. } => 112,
+            Error::ProofBuffer { .. } => 113,
             Error::ParamsMissing { .. } => 200,
             Error::ParamsRead { .. } => 201,
             Error::ParamsSize { .. } => 202,

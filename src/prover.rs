@@ -1,12 +1,14 @@
 //! The prover: owns circuits, parameters and a backend. The only place where the stages meet.
 
 mod parameters;
+mod placement;
 mod request;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use bellperson::Circuit;
 use blstrs::Scalar;
@@ -23,6 +25,7 @@ use crate::pipeline::{available_memory, Control, Queue, Stage};
 use crate::porep::{self, C1Output, CheckedC1, CircuitVisitor, SectorSize};
 use crate::r1cs::{PartitionWitness, R1cs, ShapeStore};
 
+pub use placement::{devices, Device, Placement, Policy};
 pub use request::{Config, FixedRandomness, ParameterReport, ProveRequest, SealProof};
 
 /// The version of the circuits, which a kept shape belongs to.
@@ -36,6 +39,8 @@ const ATTEMPTS: usize = 2;
 pub struct Prover {
     pool: rayon::ThreadPool,
     backend: Box<dyn Backend>,
+    parameter_dir: Option<PathBuf>,
+    placement: Placement,
     cache_dir: Option<PathBuf>,
     memory: Option<u64>,
     shapes: Mutex<HashMap<SectorSize, Arc<R1cs>>>,
@@ -94,6 +99,8 @@ impl Prover {
         Ok(Prover {
             pool,
             backend: Box::new(CpuBackend::default()),
+            parameter_dir: config.parameter_dir,
+            placement: config.placement,
             cache_dir: config.cache_dir.or_else(environment::cache_dir),
             memory: config.memory.map_or_else(environment::memory, |memory| Ok(Some(memory)))?,
             shapes: Mutex::default(),
@@ -117,10 +124,42 @@ impl Prover {
     /// Input errors (1xx) and most parameter errors (2xx) come before anything long is done. No error leaves
     /// anything behind; the next call works.
     pub fn prove(&self, request: &ProveRequest<'_>) -> Result<SealProof> {
+        self.prove_if(request, |_| Ok(()))
+    }
+
+    /// As [`Prover::prove`], and asks `accept` when the C1 output is known to be good, before anything long.
+    pub(crate) fn prove_if(
+        &self,
+        request: &ProveRequest<'_>,
+        accept: impl FnOnce(&CheckedC1) -> Result<()>,
+    ) -> Result<SealProof> {
+        let begin = Instant::now();
+        let id = request.control.request_id();
+        let sector = format_args!("sector {} of miner {}", request.sector, request.miner);
+        log::debug!(
+            "proof {id:?} of {sector}: begins, {:?}, priority {}",
+            request.placement,
+            request.control.priority()
+        );
+        let outcome = self.prove_logged(request, accept);
+        match &outcome {
+            Ok(proof) => log::info!("proof {id:?} of {sector}: made on {} in {:.1?}", proof.device, begin.elapsed()),
+            Err(error) => log::info!("proof {id:?} of {sector}: failed after {:.1?}: {error}", begin.elapsed()),
+        }
+        outcome
+    }
+
+    fn prove_logged(
+        &self,
+        request: &ProveRequest<'_>,
+        accept: impl FnOnce(&CheckedC1) -> Result<()>,
+    ) -> Result<SealProof> {
         let control = &request.control;
         let c1 = self.check(request.c1, request.sector, request.miner, control)?;
+        accept(&c1)?;
+        self.require_placement(&request.placement)?;
         let size = c1.registered_proof().size;
-        let directory = request.parameter_dir.clone().unwrap_or_else(environment::parameter_dir);
+        let directory = request.parameter_dir.clone().unwrap_or_else(|| self.parameter_dir());
         let open = || self.run(|| control.stage(Stage::Parameters, None, || self.open(size, &directory, control)));
         self.refuse_fixed_randomness(request, &*open()?)?;
 
@@ -128,7 +167,7 @@ impl Prover {
         // Looked at again: the files may have been replaced while this call waited.
         let parameters = open()?;
         self.refuse_fixed_randomness(request, &parameters)?;
-        self.require_memory(size)?;
+        let memory = self.require_memory(size)?;
         self.run(|| {
             let r1cs = control.stage(Stage::Shape, None, || self.shape(size, &directory, control))?;
             let bytes = self.prove_partitions(&c1, &r1cs, &parameters, request)?;
@@ -136,6 +175,7 @@ impl Prover {
                 bytes,
                 registered_proof: c1.registered_proof(),
                 device: self.backend.name().to_string(),
+                memory,
                 insecure_parameters: parameters.file.is_insecure(),
                 stages: control.times(),
             })
@@ -178,6 +218,26 @@ impl Prover {
         })
     }
 
+    /// The directory of the parameters where a request names none.
+    pub fn parameter_dir(&self) -> PathBuf {
+        self.parameter_dir.clone().unwrap_or_else(environment::parameter_dir)
+    }
+
+    /// Opens and checks the parameters of a size and loads or records its circuit, so that the first proof need not.
+    pub fn preload(&self, size: SectorSize, directory: &Path, control: &Control) -> Result<()> {
+        self.run(|| {
+            control.stage(Stage::Parameters, None, || self.open(size, directory, control))?;
+            control.stage(Stage::Shape, None, || self.shape(size, directory, control))?;
+            Ok(())
+        })
+    }
+
+    /// Forgets the parameters and the circuit of a size; proofs that are being made keep theirs.
+    pub fn evict(&self, size: SectorSize) {
+        self.shapes.lock().remove(&size);
+        self.parameters.lock().remove(&size);
+    }
+
     /// Gives back the memory that is kept between proofs: parameters and circuits.
     pub fn release(&self) {
         self.backend.release();
@@ -186,7 +246,7 @@ impl Prover {
     }
 
     /// Runs `work` on the prover's own threads; a panic in it becomes an error.
-    fn run<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         panics::guard(|| self.pool.install(work))
     }
 
@@ -199,9 +259,10 @@ impl Prover {
         Ok(())
     }
 
-    fn require_memory(&self, size: SectorSize) -> Result<()> {
+    /// The bytes of memory that a proof needs, if they are there.
+    fn require_memory(&self, size: SectorSize) -> Result<u64> {
         let needed = self.backend.memory_needed(&parameters::expected(size));
-        let Some(available) = self.memory.or_else(available_memory) else { return Ok(()) };
+        let Some(available) = self.memory.or_else(available_memory) else { return Ok(needed) };
         if needed > available {
             return Err(Error::Memory {
                 what: format!("a {size} proof on {}", self.backend.name()),
@@ -210,7 +271,7 @@ impl Prover {
                 advice: "use a machine with more memory or one with a supported device".into(),
             });
         }
-        Ok(())
+        Ok(needed)
     }
 
     /// The recorded circuit of a sector size: kept, loaded or recorded.

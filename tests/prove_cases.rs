@@ -20,6 +20,7 @@ fn request<'a>(case: &'a Fixture, size: SectorSize) -> ProveRequest<'a> {
         sector: case.sector,
         miner: case.miner,
         parameter_dir: Some(test_parameters(size).to_path_buf()),
+        placement: Default::default(),
         fixed_randomness: Some(RANDOMNESS.parse().unwrap()),
         control: Control::new(),
     }

@@ -112,6 +112,8 @@ pub struct Control {
     cancel: Option<CancelToken>,
     deadline: Option<Instant>,
     progress: Option<Sink>,
+    priority: i32,
+    request_id: Option<Arc<str>>,
     times: Arc<Mutex<Vec<Event>>>,
 }
 
@@ -140,6 +142,30 @@ impl Control {
     pub fn with_progress(mut self, sink: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(sink));
         self
+    }
+
+    /// Waits behind calls of a higher priority only and those of the same that came earlier; the default is 0.
+    #[must_use]
+    pub fn with_priority(mut self, priority: i32) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Names the call in logs.
+    #[must_use]
+    pub fn with_request_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.request_id = Some(id.into());
+        self
+    }
+
+    /// The priority among waiting calls.
+    pub fn priority(&self) -> i32 {
+        self.priority
+    }
+
+    /// The name of the call, empty if it has none.
+    pub fn request_id(&self) -> &str {
+        self.request_id.as_deref().unwrap_or_default()
     }
 
     /// The same token, deadline and watcher with no ended stages: for the next of several calls.
@@ -189,6 +215,8 @@ impl fmt::Debug for Control {
             .field("cancel", &self.cancel)
             .field("deadline", &self.deadline)
             .field("progress", &self.progress.is_some())
+            .field("priority", &self.priority)
+            .field("request_id", &self.request_id)
             .finish_non_exhaustive()
     }
 }

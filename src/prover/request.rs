@@ -7,6 +7,7 @@ use std::str::FromStr;
 use blstrs::Scalar;
 use ff::PrimeField;
 
+use super::Placement;
 use crate::error::{Error, Result};
 use crate::pipeline::{Control, Event};
 use crate::porep::RegisteredProof;
@@ -17,6 +18,11 @@ pub struct Config {
     /// Where to keep recorded circuit shapes and digests. Default: `CUPOREP_CACHE_DIR`, else
     /// `cuporep-cache` beside the parameters, else the user's cache directory.
     pub cache_dir: Option<PathBuf>,
+    /// Where the parameters are. Default: `FIL_PROOFS_PARAMETER_CACHE`, else
+    /// `/var/tmp/filecoin-proof-parameters`.
+    pub parameter_dir: Option<PathBuf>,
+    /// What may make the proofs, unless a request says otherwise.
+    pub placement: Placement,
     /// Threads of the CPU backend. Default: `CUPOREP_THREADS`, else one per core.
     pub threads: Option<usize>,
     /// Bytes of memory that a proof may take. Default: `CUPOREP_MEMORY`, else what the system has available
@@ -33,9 +39,10 @@ pub struct ProveRequest<'a> {
     pub sector: u64,
     /// The miner's actor id.
     pub miner: u64,
-    /// Where the parameters are. Default: `FIL_PROOFS_PARAMETER_CACHE`, else
-    /// `/var/tmp/filecoin-proof-parameters`.
+    /// Where the parameters are. Default: those of the prover.
     pub parameter_dir: Option<PathBuf>,
+    /// What may make the proof. What it leaves open is as the prover has it.
+    pub placement: Placement,
     /// Randomness for tests; refused with official parameters. `None` draws it from the operating system.
     pub fixed_randomness: Option<FixedRandomness>,
     /// Cancel, deadline and progress.
@@ -54,6 +61,8 @@ pub struct SealProof {
     pub device: String,
     /// The parameters are test parameters: the proof is worth nothing.
     pub insecure_parameters: bool,
+    /// Bytes of memory that were set aside for it.
+    pub memory: u64,
     /// The stages with their times.
     pub stages: Vec<Event>,
 }

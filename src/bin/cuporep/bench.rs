@@ -49,6 +49,7 @@ pub fn run(command: &BenchCommand, prover: &Prover, control: &Control, output: &
             sector: args.sector.sector,
             miner: args.sector.miner,
             parameter_dir: Some(args.params.clone()),
+            placement: Default::default(),
             fixed_randomness: None,
             control: control.fresh_times(),
         })?;

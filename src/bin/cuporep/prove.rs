@@ -78,6 +78,7 @@ pub fn prove(args: &ProveArgs, prover: &Prover, control: Control, output: &Outpu
         sector: args.sector.sector,
         miner: args.sector.miner,
         parameter_dir: Some(args.params.clone()),
+        placement: Default::default(),
         fixed_randomness: args.insecure_randomness.clone(),
         control,
     })?;

@@ -1,0 +1,41 @@
+# Targets for those who link or change the library. Cargo builds everything else.
+
+PREFIX ?= dist
+CC ?= cc
+LD ?= ld
+OBJCOPY ?= objcopy
+AR ?= ar
+
+.PHONY: dist header lint
+
+# The static archive, header and pkg-config file, below PREFIX. Cargo cannot hide the symbols of a static library, so
+# all objects become one, of which only ours stay global: a program can link other Rust archives and other copies of
+# blst beside it. --force-group-allocation is what keeps unwinding whole. CARGO_BUILD_TARGET is respected.
+dist:
+	@mkdir -p '$(PREFIX)/lib/pkgconfig' '$(PREFIX)/include'
+	set -e; archive=$$(cargo rustc --locked --release --lib --crate-type staticlib --no-default-features --features capi \
+	    --message-format json-render-diagnostics | sed -n 's/.*"filenames":\["\([^"]*libcuporep\.a\)"\].*/\1/p' | tail -n 1); \
+	test -f "$$archive"; work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; \
+	$(LD) -r --force-group-allocation --whole-archive "$$archive" -o "$$work/all.o"; \
+	$(OBJCOPY) --wildcard --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd \
+	    --keep-global-symbol=prove_porep --keep-global-symbol='cuporep_*' "$$work/all.o" "$$work/cuporep.o"; \
+	rm -f '$(PREFIX)/lib/libcuporep.a'; $(AR) rcs '$(PREFIX)/lib/libcuporep.a' "$$work/cuporep.o"
+	cp include/cuporep.h '$(PREFIX)/include/cuporep.h'
+	printf '%s\n' 'prefix=$(abspath $(PREFIX))' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' \
+	    'Name: cuporep' 'Description: Groth16 seal proofs for Filecoin storage providers' \
+	    "Version: $$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)" \
+	    'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lcuporep' 'Libs.private: -lm -ldl -lpthread' \
+	    > '$(PREFIX)/lib/pkgconfig/cuporep.pc'
+
+# Renews the committed header from the sources.
+header:
+	set -e; out=$$(cargo check --locked --lib --message-format json-render-diagnostics | \
+	    sed -n 's/.*"reason":"build-script-executed".*[ /]cuporep[#@].*"out_dir":"\([^"]*\)".*/\1/p' | tail -n 1); \
+	cp "$$out/cuporep.h" include/cuporep.h
+
+lint:
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps
+	$(CC) -std=c99 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c include/cuporep.h
+	$(CC) -std=c++11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c++ include/cuporep.h

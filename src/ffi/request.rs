@@ -1,0 +1,105 @@
+//! Requests and configurations of the C ABI as those of the crate.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::boundary::{path, slice, string};
+use super::callbacks::Progress;
+use super::status::cuporep_policy;
+use super::types::{self, cuporep_config, cuporep_request};
+use crate::error::{Error, Result};
+use crate::pipeline::Control;
+use crate::{Config, Placement, Policy, ProveRequest};
+
+/// A longer request id is cut.
+const REQUEST_ID_CHARACTERS: usize = 128;
+
+/// A caller's request in our terms.
+pub(super) struct Request<'a> {
+    pub prove: ProveRequest<'a>,
+    pub progress: Arc<Progress>,
+}
+
+/// Reads a request.
+///
+/// # Safety
+/// `pointer` is NULL or points to a request whose pointers are good while the result lives.
+pub(super) unsafe fn request<'a>(pointer: *const cuporep_request) -> Result<Request<'a>> {
+    // SAFETY: the caller's promise, here and below.
+    let request = unsafe { types::read(pointer) }?;
+    let (c1, devices, id) = unsafe {
+        (
+            slice("c1", request.c1, request.c1_len)?,
+            slice("devices", request.devices, request.devices_len)?,
+            string(request.request_id).unwrap_or_default(),
+        )
+    };
+    let id: String = id.chars().take(REQUEST_ID_CHARACTERS).collect();
+    let progress = Progress::new(request.progress, request.progress_user, &id);
+    let mut control = Control::new().with_priority(request.priority).with_request_id(id);
+    if request.progress.is_some() {
+        let progress = progress.clone();
+        control = control.with_progress(move |event| progress.report(event));
+    }
+    // SAFETY: the caller's promise.
+    if let Some(token) = unsafe { request.cancel_token.as_ref() } {
+        control = control.with_cancel(token.token.clone());
+    }
+    match request.has_deadline {
+        0 => {}
+        1 => {
+            // A deadline beyond what the clock can say never comes.
+            if let Some(deadline) = Instant::now().checked_add(Duration::from_millis(request.deadline_ms)) {
+                control = control.with_deadline(deadline);
+            }
+        }
+        other => {
+            return Err(Error::Argument { name: "has_deadline", detail: format!("is {other}, neither 0 nor 1") });
+        }
+    }
+    let prove = ProveRequest {
+        c1,
+        sector: request.sector_number,
+        miner: request.miner_actor_id,
+        parameter_dir: None,
+        placement: Placement { policy: policy(request.policy)?, devices: devices.to_vec() },
+        fixed_randomness: None,
+        control,
+    };
+    Ok(Request { prove, progress })
+}
+
+/// Reads a configuration; NULL is the default.
+///
+/// # Safety
+/// `pointer` is NULL or points to a configuration whose pointers are good during this call.
+pub(super) unsafe fn config(pointer: *const cuporep_config) -> Result<Config> {
+    if pointer.is_null() {
+        return Ok(Config::default());
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let config = types::read(pointer)?;
+        let devices = slice("devices", config.devices, config.devices_len)?.to_vec();
+        Ok(Config {
+            parameter_dir: path(config.parameter_dir),
+            cache_dir: path(config.cache_dir),
+            placement: Placement { policy: policy(config.policy)?, devices },
+            threads: (config.threads != 0).then_some(config.threads as usize),
+            memory: (config.host_bytes != 0).then_some(config.host_bytes),
+        })
+    }
+}
+
+fn policy(number: i32) -> Result<Option<Policy>> {
+    let policies = [
+        (cuporep_policy::Default, None),
+        (cuporep_policy::GpuOnly, Some(Policy::GpuOnly)),
+        (cuporep_policy::PreferGpu, Some(Policy::PreferGpu)),
+        (cuporep_policy::Cpu, Some(Policy::Cpu)),
+    ];
+    let known = policies.into_iter().find(|(policy, _)| *policy as i32 == number);
+    known
+        .map(|(_, policy)| policy)
+        .ok_or_else(|| Error::Argument { name: "policy", detail: format!("{number} is none of enum cuporep_policy") })
+}
