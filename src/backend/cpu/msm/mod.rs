@@ -12,7 +12,9 @@ use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
 use group::Group;
 use rayon::prelude::*;
 
-use super::lane::{Lanes, PointLane, Portable};
+#[cfg(target_arch = "x86_64")]
+use super::lane::ifma;
+use super::lane::{Best, Lanes, PointLane, Portable};
 use super::memory::huge_vec;
 use crate::curve::AffinePoint;
 use crate::error::{Error, Result};
@@ -53,15 +55,17 @@ impl Windows {
 
 /// The sum of `scalars[i] * bases[i]` in G1.
 pub fn msm_g1(bases: &[G1Affine], scalars: &[Scalar], lanes: Lanes, control: &Control) -> Result<G1Projective> {
-    match lanes {
-        Lanes::Auto | Lanes::Portable => sum::<Portable<G1Affine>>(bases, scalars, control),
+    match lanes.best() {
+        #[cfg(target_arch = "x86_64")]
+        Best::Ifma => sum::<ifma::G1>(bases, scalars, control),
+        Best::Portable => sum::<Portable<G1Affine>>(bases, scalars, control),
     }
 }
 
 /// The sum of `scalars[i] * bases[i]` in G2.
 pub fn msm_g2(bases: &[G2Affine], scalars: &[Scalar], lanes: Lanes, control: &Control) -> Result<G2Projective> {
-    match lanes {
-        Lanes::Auto | Lanes::Portable => sum::<Portable<G2Affine>>(bases, scalars, control),
+    match lanes.best() {
+        _ => sum::<Portable<G2Affine>>(bases, scalars, control),
     }
 }
 
