@@ -27,7 +27,9 @@ pub fn bit_sum_g1(bases: &[G1Affine], selected: &Bitmap, lanes: Lanes, control: 
 /// The sum of the bases in G2 whose bits are one.
 pub fn bit_sum_g2(bases: &[G2Affine], selected: &Bitmap, lanes: Lanes, control: &Control) -> Result<G2Projective> {
     match lanes.best() {
-        _ => sum::<Portable<G2Affine>>(bases, selected, control),
+        #[cfg(target_arch = "x86_64")]
+        Best::Ifma => sum::<Portable<G2Affine>>(bases, selected, control),
+        Best::Portable => sum::<Portable<G2Affine>>(bases, selected, control),
     }
 }
 

@@ -4,6 +4,9 @@
 //! need this arithmetic's own, 2^260. Values stay below 32 r between [`Eight::load`] and [`Eight::store`]:
 //! a product of anything below 32 r and a factor is below 1.91 r, and every level adds at most 2 r.
 
+// Limbs of several operands advance together, by index.
+#![allow(clippy::needless_range_loop)]
+
 use std::arch::x86_64::*;
 
 use blst::blst_fr;

@@ -5,6 +5,9 @@
 //! hold more. A product of a < A m and b < B m is below (A B m / R + 1) m: m / R is 2^-35 for Fp, and 2^-5.14
 //! for Fr.
 
+// Limbs of several operands advance together, by index.
+#![allow(clippy::needless_range_loop)]
+
 use std::arch::x86_64::*;
 
 use super::limbs::{self, BITS, MASK};

@@ -4,6 +4,9 @@
 //! 1.93 p (see [`fold`]); infinity has all bits zero, and nothing else has y = 0: the group order is odd, and
 //! no operation yields the integer 0 from another value.
 
+// Limbs of several operands advance together, by index.
+#![allow(clippy::needless_range_loop)]
+
 use std::arch::x86_64::*;
 
 use blst::{blst_fp, blst_p1_affine};
