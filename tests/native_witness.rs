@@ -165,30 +165,120 @@ fn compare(checked: &CheckedC1, partition: usize, witness: &PartitionWitness, po
     time
 }
 
-#[test]
-fn every_wire_of_every_small_case_is_that_of_the_real_circuit() {
+/// Compares all partitions of the cases of one size with the real circuit, and the last one's constraints.
+fn compare_cases(size: SectorSize, cases: &[&str]) {
     let control = Control::new();
-    let mut recorded: Option<(SectorSize, R1cs)> = None;
-    for name in CASES.into_iter().filter(|name| !name.contains("32GiB")) {
+    let r1cs = visit_blank_circuit(size, Record).unwrap();
+    assert!(full_positions(size).unwrap() == r1cs.full_positions());
+    for name in cases {
         let checked = checked(name);
-        let size = checked.registered_proof().size;
-        if recorded.as_ref().is_none_or(|&(recorded, _)| recorded != size) {
-            recorded = None;
-            let r1cs = visit_blank_circuit(size, Record).unwrap();
-            assert!(full_positions(size).unwrap() == r1cs.full_positions(), "{size}");
-            recorded = Some((size, r1cs));
-        }
-        let (_, r1cs) = recorded.as_ref().unwrap();
-        for partition in 0..checked.registered_proof().partitions() {
+        let partitions = checked.registered_proof().partitions();
+        for partition in 0..partitions {
             let begin = Instant::now();
             let native = witness(&checked, partition, r1cs.full_positions(), &control).unwrap();
             let time = begin.elapsed();
-            let generic = compare(&checked, partition, &native, r1cs.full_positions());
-            println!("{name} {partition}: native {time:?}, circuit {generic:?}");
+            let circuit = compare(&checked, partition, &native, r1cs.full_positions());
+            println!("{name} {partition}: {time:?}; the circuit takes {circuit:?}");
+            if partition == partitions - 1 {
+                let begin = Instant::now();
+                let assigned = visit_partition_circuit(&checked, partition, Assign(&r1cs)).unwrap();
+                println!("{name} {partition}: packed by way of the circuit {:?}", begin.elapsed());
+                assert!(native == assigned, "{name}");
+                assert_eq!(r1cs.first_unsatisfied(&native, &control).unwrap(), None, "{name}");
+            }
         }
-        let last = checked.registered_proof().partitions() - 1;
-        let native = witness(&checked, last, r1cs.full_positions(), &control).unwrap();
-        assert!(native == visit_partition_circuit(&checked, last, Assign(r1cs)).unwrap(), "{name}");
-        assert_eq!(r1cs.first_unsatisfied(&native, &control).unwrap(), None, "{name}");
     }
+}
+
+#[test]
+fn every_wire_of_every_2kib_case_is_the_real_circuits() {
+    let cases: Vec<&str> = CASES.into_iter().filter(|name| name.contains("2KiB")).collect();
+    assert_eq!(cases.len(), 7);
+    compare_cases(SectorSize::KiB2, &cases);
+}
+
+#[test]
+fn every_wire_of_the_8mib_case_is_the_real_circuits() {
+    compare_cases(SectorSize::MiB8, &["StackedDrg8MiBV1_1-000"]);
+}
+
+#[test]
+fn every_wire_of_the_512mib_case_is_the_real_circuits() {
+    compare_cases(SectorSize::MiB512, &["StackedDrg512MiBV1_1-fab-007"]);
+}
+
+/// Resident memory in bytes, now or at its highest since [`forget_peak`].
+fn memory(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+}
+
+fn forget_peak() {
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+}
+
+#[test]
+#[ignore = "takes minutes: synthesizes two 32 GiB partitions gadget by gadget"]
+fn every_wire_of_32_gib_partitions_is_the_real_circuits() {
+    const MOST_MEMORY: u64 = 100 << 20;
+    let control = Control::new();
+    let checked = checked("StackedDrg32GiBV1_1-fab-001");
+    let begin = Instant::now();
+    let positions = full_positions(SectorSize::GiB32).unwrap();
+    println!("{} full-width positions in {:?}", positions.len(), begin.elapsed());
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    for partition in [0, 7] {
+        let before = memory("VmRSS");
+        forget_peak();
+        let begin = Instant::now();
+        let native = pool.install(|| witness(&checked, partition, &positions, &control)).unwrap();
+        let time = begin.elapsed();
+        let used = memory("VmHWM") - before;
+        let circuit = compare(&checked, partition, &native, &positions);
+        let ratio = circuit.as_secs_f64() / time.as_secs_f64();
+        println!(
+            "partition {partition}: {time:?} of one core, {used} bytes; the circuit {circuit:?}, {ratio:.0} times"
+        );
+        assert!(used <= MOST_MEMORY, "{used} bytes");
+    }
+}
+
+#[test]
+fn positions_of_another_circuit_are_internal_errors_and_more_full_width_ones_are_followed() {
+    let control = Control::new();
+    let checked = checked(SMALL);
+    let positions = full_positions(SectorSize::KiB2).unwrap();
+    let native = witness(&checked, 0, &positions, &control).unwrap();
+    for wrong in [
+        &full_positions(SectorSize::MiB8).unwrap()[..],
+        &full_positions(SectorSize::GiB32).unwrap(),
+        &[],
+        &positions[1..],
+        &positions[..positions.len() - 1],
+        &positions.iter().rev().copied().collect::<Vec<_>>(),
+    ] {
+        let error = witness(&checked, 0, wrong, &control).unwrap_err();
+        assert_eq!(error.code(), 500, "{error}");
+    }
+    // A bit may stand at a full-width position: the second variable, the replica id's lowest bit.
+    assert_eq!(positions[..2], [0, 256]);
+    let mut more = positions.clone();
+    more.insert(1, 1);
+    let other = witness(&checked, 0, &more, &control).unwrap();
+    assert_eq!(other.full[1], Scalar::from(u64::from(native.bits.get(1))));
+    assert!(other.full[0] == native.full[0] && other.full[2..] == native.full[1..] && !other.bits.get(1));
+    assert_eq!(other.bits.count_ones() + usize::from(native.bits.get(1)), native.bits.count_ones());
+}
+
+#[test]
+fn a_partition_out_of_range_is_the_argument_at_fault_and_a_cancelled_call_stops() {
+    let checked = checked(SMALL);
+    let positions = full_positions(SectorSize::KiB2).unwrap();
+    let error = witness(&checked, 1, &positions, &Control::new()).unwrap_err();
+    assert_eq!((error.code(), error.to_string().contains("partition")), (100, true), "{error}");
+    let token = CancelToken::new();
+    token.cancel();
+    let error = witness(&checked, 0, &positions, &Control::new().with_cancel(token)).unwrap_err();
+    assert_eq!(error.code(), 400);
 }

@@ -10,6 +10,8 @@ mod layout;
 mod path;
 mod poseidon;
 mod sha256;
+#[cfg(all(test, feature = "tool"))]
+mod tests;
 mod wires;
 
 pub use layout::full_positions;

@@ -135,7 +135,96 @@ fn insert_8(a: Scalar, index: usize, [b, c, d, e, f, g, h]: [Scalar; 7], wires: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::porep::c1::Node;
     use crate::porep::witness::wires::Layout;
+    use bellperson::util_cs::test_cs::TestConstraintSystem;
+    use ff::PrimeField;
+    use filecoin_hashers::poseidon::PoseidonHasher;
+    use filecoin_hashers::sha256::Sha256Hasher;
+    use generic_array::typenum::{U0, U2, U8};
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+    use storage_proofs_core::gadgets::por::PoRCircuit;
+    use storage_proofs_core::gadgets::variables::Root;
+    use storage_proofs_core::merkle::{DiskTree, MerkleTreeTrait};
+
+    fn random_path(base: (usize, usize), sub: usize, top: usize, rng: &mut StdRng) -> MerkleProof {
+        let mut level = |arity: usize| PathElement {
+            hashes: (1..arity).map(|_| Node(Scalar::random(&mut *rng).to_repr())).collect(),
+            index: rng.gen_range(0..arity as u64),
+        };
+        MerkleProof {
+            leaf: Node([0; 32]),
+            root: Node([0; 32]),
+            base: (0..base.0).map(|_| level(base.1)).collect(),
+            sub: (sub > 0).then(|| vec![level(sub)]),
+            top: (top > 0).then(|| vec![level(top)]),
+        }
+    }
+
+    /// The gadget's wires behind the leaf and before the root, and its public input.
+    fn gadget<Tree: 'static + MerkleTreeTrait>(leaf: Scalar, path: &MerkleProof) -> (Vec<Scalar>, Scalar) {
+        let levels = path.path().map(|element| {
+            let hashes = element.hashes.iter().map(|hash| Some(scalar(hash).unwrap())).collect();
+            (hashes, Some(element.index as usize))
+        });
+        let levels: Vec<(Vec<Option<Scalar>>, Option<usize>)> = levels.collect();
+        let mut cs = TestConstraintSystem::<Scalar>::new();
+        let (leaf, root) = (Root::Val(Some(leaf)), Root::Val(Some(Scalar::ZERO)));
+        PoRCircuit::<Tree>::synthesize(&mut cs, leaf, levels.into(), root, true).unwrap();
+        let mut wires = cs.scalar_aux();
+        wires.pop();
+        (wires.split_off(1), cs.scalar_inputs()[1])
+    }
+
+    #[test]
+    fn paths_of_every_tree_have_the_gadgets_wires() {
+        type Tree<Sub, Top> = DiskTree<PoseidonHasher, U8, Sub, Top>;
+        let mut rng = StdRng::seed_from_u64(7);
+        for round in 0..12 {
+            let leaf = if round == 0 { Scalar::ONE } else { Scalar::random(&mut rng) };
+            for (sub, top) in [(0, 0), (8, 0), (8, 2)] {
+                let path = random_path((1 + round % 3, 8), sub, top, &mut rng);
+                let expected = match (sub, top) {
+                    (0, _) => gadget::<Tree<U0, U0>>(leaf, &path),
+                    (_, 0) => gadget::<Tree<U8, U0>>(leaf, &path),
+                    _ => gadget::<Tree<U8, U2>>(leaf, &path),
+                };
+                let mut wires: Vec<Scalar> = Vec::new();
+                let index = poseidon_path(leaf, &path, &mut wires).unwrap();
+                assert!((&wires, index) == (&expected.0, expected.1), "{sub} {top}");
+            }
+        }
+        for len in 1..4 {
+            let path = random_path((len, 2), 0, 0, &mut rng);
+            let leaf = Scalar::random(&mut rng);
+            let expected = gadget::<DiskTree<Sha256Hasher, U2, U0, U0>>(leaf, &path);
+            let mut wires: Vec<Scalar> = Vec::new();
+            let index = sha256_path(Element::new(&Node(leaf.to_repr())).unwrap(), &path, &mut wires).unwrap();
+            assert!((wires, index) == expected, "binary tree of {len} levels");
+        }
+    }
+
+    #[test]
+    fn a_level_that_no_tree_has_is_an_internal_error() {
+        let leaf = Element::new(&Node([0; 32])).unwrap();
+        let path = |siblings: usize, index: u64| MerkleProof {
+            leaf: Node([0; 32]),
+            root: Node([0; 32]),
+            base: vec![PathElement { hashes: vec![Node([0; 32]); siblings], index }],
+            sub: None,
+            top: None,
+        };
+        for (siblings, index) in [(0, 0), (2, 0), (3, 0), (7, 8), (8, 0), (15, 0), (1, 2)] {
+            let path = path(siblings, index);
+            let error = poseidon_path(leaf.scalar, &path, &mut Layout::default()).unwrap_err();
+            assert_eq!(error.code(), 500, "{siblings} {index}");
+            let error = sha256_path(leaf, &path, &mut Layout::default()).unwrap_err();
+            assert_eq!(error.code(), 500, "{siblings} {index}");
+        }
+        let noncanonical = Node([0xff; 32]);
+        assert_eq!(Element::new(&noncanonical).err().unwrap().code(), 500);
+    }
 
     #[test]
     fn a_node_is_inserted_at_its_index() {

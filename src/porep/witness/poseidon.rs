@@ -165,7 +165,7 @@ mod tests {
                 let expected = if arity == 11 {
                     Column::<PoseidonHasher>::new(0, domains).unwrap().hash()
                 } else {
-                    let bytes: Vec<u8> = domains.iter().flat_map(|domain| domain.as_ref().to_vec()).collect();
+                    let bytes: Vec<u8> = domains.iter().flat_map(|domain| <[u8; 32]>::from(*domain)).collect();
                     Scalar::from(<PoseidonFunction as HashFunction<_>>::hash(&bytes))
                 };
                 let mut layout = Layout::default();

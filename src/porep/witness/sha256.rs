@@ -304,3 +304,78 @@ pub(super) fn sha256(message: &[Word], wires: &mut impl Wires) -> [u32; 8] {
     }
     state.map(|word| word.value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bellperson::gadgets::boolean::{AllocatedBit, Boolean};
+    use bellperson::util_cs::test_cs::TestConstraintSystem;
+    use bellperson::ConstraintSystem;
+    use blstrs::Scalar;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+    use sha2::{Digest, Sha256};
+
+    /// The gadget's wires behind those of the message, and its digest.
+    fn gadget(message: &[Word]) -> (Vec<Scalar>, Vec<bool>) {
+        let mut cs = TestConstraintSystem::<Scalar>::new();
+        let mut bits = Vec::new();
+        for (i, word) in message.iter().enumerate() {
+            for j in (0..32).rev() {
+                let [value, constant, negated] =
+                    [word.value, word.constant, word.negated].map(|word| word >> j & 1 == 1);
+                let variable = |cs: &mut TestConstraintSystem<Scalar>, value| {
+                    let bit = AllocatedBit::alloc(cs.namespace(|| format!("{i} {j}")), Some(value)).unwrap();
+                    Boolean::from(bit)
+                };
+                bits.push(match (constant, negated) {
+                    (true, _) => Boolean::constant(value),
+                    (false, false) => variable(&mut cs, value),
+                    (false, true) => variable(&mut cs, !value).not(),
+                });
+            }
+        }
+        let allocated = cs.scalar_aux().len();
+        let digest = bellperson::gadgets::sha256::sha256(&mut cs, &bits).unwrap();
+        assert!(cs.is_satisfied());
+        (cs.scalar_aux().split_off(allocated), digest.iter().map(|bit| bit.get_value().unwrap()).collect())
+    }
+
+    fn compare(message: &[Word]) {
+        let (expected, digest_bits) = gadget(message);
+        let mut wires: Vec<Scalar> = Vec::new();
+        let digest = sha256(message, &mut wires);
+        assert_eq!(wires.len(), expected.len());
+        assert_eq!(wires.iter().zip(&expected).position(|(wire, expected)| wire != expected), None);
+        let bytes: Vec<u8> = message.iter().flat_map(|word| word.value.to_be_bytes()).collect();
+        assert_eq!(digest.map(u32::to_be_bytes).concat(), Sha256::digest(bytes).as_slice());
+        let bits: Vec<bool> = digest.iter().flat_map(|word| (0..32).rev().map(move |j| word >> j & 1 == 1)).collect();
+        assert_eq!(bits, digest_bits);
+    }
+
+    #[test]
+    fn wires_are_the_gadgets_for_every_mixture_of_constants_variables_and_negations() {
+        let mut rng = StdRng::seed_from_u64(5);
+        // Each length at which the padding changes its form.
+        for len in [0, 1, 12, 13, 14, 15, 16, 17, 29, 32] {
+            for [constants, negations] in [[0.0, 0.0], [0.03, 0.03], [0.5, 0.5], [0.97, 0.1], [1.0, 0.0]] {
+                let mut mask = |density: f64| (0..32).fold(0, |mask, _| mask << 1 | u32::from(rng.gen_bool(density)));
+                let message: Vec<Word> = (0..len)
+                    .map(|_| {
+                        let constant = mask(constants);
+                        Word { value: mask(0.5), constant, negated: mask(negations) & !constant }
+                    })
+                    .collect();
+                compare(&message);
+            }
+        }
+    }
+
+    #[test]
+    fn messages_of_equal_bits_have_the_gadgets_wires() {
+        for value in [0, u32::MAX] {
+            compare(&[Word::variables(value); 16]);
+            compare(&[Word::constant(value); 16]);
+        }
+    }
+}

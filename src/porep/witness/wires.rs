@@ -173,3 +173,98 @@ impl Wires for Layout {
         self.count += 1;
     }
 }
+
+/// Keeps every variable as a field element.
+#[cfg(test)]
+impl Wires for Vec<Scalar> {
+    fn bits(&mut self, bits: u64, count: u32) {
+        assert!(count <= 64 && bits.checked_shr(count).unwrap_or(0) == 0);
+        self.extend((0..count).map(|index| Scalar::from(bits >> index & 1)));
+    }
+
+    fn full(&mut self, value: Scalar) {
+        self.push(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Class;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    /// Writes a random mixture of bits and field elements; the same for the same seed.
+    fn write(seed: u64, wires: &mut impl Wires) {
+        let mut rng = StdRng::seed_from_u64(seed);
+        for _ in 0..400 {
+            let count = [0, 1, 2, 31, 32, 33, 35, 63, 64][rng.gen_range(0..9)];
+            let bits = rng.gen::<u64>().checked_shr(64 - count).unwrap_or(0);
+            wires.bits(bits, count);
+            for _ in 0..rng.gen_range(0..3) {
+                // Some field elements are as small as bits.
+                let small = Scalar::from(rng.gen_range(0..2u64));
+                wires.full(if rng.gen() { small } else { Scalar::random(&mut rng) });
+            }
+        }
+    }
+
+    /// Packs at every kind of place inside a word and compares with the plain list.
+    fn compare(seed: u64, positions: &[usize]) {
+        let mut plain: Vec<Scalar> = Vec::new();
+        write(seed, &mut plain);
+        for start in [0, 1, 63, 64, 65, 1000] {
+            let shifted: Vec<u32> = positions.iter().map(|position| (position + start) as u32).collect();
+            let mut values = vec![Scalar::ZERO; positions.len()];
+            let mut packer = Packer::new(start, plain.len(), &shifted, &mut values);
+            write(seed, &mut packer);
+            let segment = packer.finish().unwrap();
+            assert_eq!((segment.end, segment.full), (start + plain.len(), positions.len()));
+            let mut words = vec![0; segment.end.div_ceil(64)];
+            segment.merge_into(&mut words);
+            let bit = |position: usize| words[position / 64] >> (position % 64) & 1;
+            assert!((0..start).all(|position| bit(position) == 0));
+            let mut full = values.iter();
+            for (index, value) in plain.iter().enumerate() {
+                let expected = if positions.contains(&index) {
+                    assert_eq!(bit(start + index), 0);
+                    *full.next().unwrap()
+                } else {
+                    Scalar::from(bit(start + index))
+                };
+                assert_eq!(expected, *value, "{index}");
+            }
+        }
+    }
+
+    #[test]
+    fn wires_are_packed_as_the_positions_say_from_any_place_in_a_word() {
+        for seed in 0..4 {
+            let mut layout = Layout::default();
+            write(seed, &mut layout);
+            compare(seed, &layout.full);
+            // A field element that happens to be a bit may stand at a bit's position, and any bit at a full-width one.
+            let mut plain: Vec<Scalar> = Vec::new();
+            write(seed, &mut plain);
+            let is_bit = |value: &Scalar| *value == Scalar::ZERO || *value == Scalar::ONE;
+            let wide: Vec<usize> = (0..plain.len()).filter(|&index| !is_bit(&plain[index])).collect();
+            assert!(!wide.is_empty() && wide.len() < layout.full.len());
+            compare(seed, &wide);
+            let more: Vec<usize> = (0..plain.len()).filter(|index| index % 37 == 0 || wide.contains(index)).collect();
+            compare(seed, &more);
+            compare(seed, &(0..plain.len()).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_field_element_at_the_position_of_a_bit_is_an_internal_error_that_names_the_first() {
+        let mut packer = Packer::new(7, 10, &[], &mut []);
+        packer.bits(5, 3);
+        packer.full(Scalar::ONE);
+        packer.full(Scalar::from(2));
+        packer.full(Scalar::from(3));
+        let error = packer.finish().err().unwrap();
+        assert_eq!(error.class(), Class::Internal);
+        assert!(error.to_string().contains("auxiliary variable 11 is a bit"), "{error}");
+    }
+}
