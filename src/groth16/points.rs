@@ -4,7 +4,7 @@
 //! c0 + c1 u of the quadratic extension is c1, c0. The three top bits of the first byte are flags
 //! (compressed, infinity, sign); parameter files use none of them, and never hold infinity.
 
-use blst::{blst_fp, blst_fp2, blst_fp_from_bendian};
+use blst::{blst_fp, blst_fp2, blst_fp_from_uint64};
 use blstrs::{Fp, Fp2, G1Affine, G2Affine};
 use group::prime::PrimeCurveAffine;
 
@@ -156,9 +156,10 @@ fn fp(bytes: &[u8]) -> Option<blst_fp> {
     if words >= MODULUS {
         return None;
     }
+    let little_endian: [u64; 6] = std::array::from_fn(|i| words[5 - i]);
     let mut element = blst_fp::default();
-    // SAFETY: both pointers are valid for the 48 bytes that the function writes and reads.
-    unsafe { blst_fp_from_bendian(&mut element, bytes.as_ptr()) };
+    // SAFETY: both pointers are valid for the six words that the function writes and reads.
+    unsafe { blst_fp_from_uint64(&mut element, little_endian.as_ptr()) };
     Some(element)
 }
 

@@ -4,6 +4,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use cuporep::pipeline::Control;
+use cuporep::porep::SectorSize;
+use cuporep::{Config, Prover};
 
 /// All cases, smallest first; the last one has 39 MB. Those named `fab` come from made-up labels around the challenged
 /// nodes, as no one seals such a sector for a test; the others were sealed.
@@ -73,4 +78,22 @@ pub fn fixture(name: &str) -> Fixture {
         proof: read("proof.bin"),
         vk: read("vk.bin"),
     }
+}
+
+/// One prover for all tests of a binary: proofs take turns, parameters are loaded once.
+pub fn prover() -> &'static Prover {
+    static PROVER: LazyLock<Prover> = LazyLock::new(|| Prover::new(Config::default()).unwrap());
+    &PROVER
+}
+
+/// A directory with the insecure parameters of seed 1 for a sector size, made when first needed and kept below
+/// the target directory.
+pub fn test_parameters(size: SectorSize) -> &'static Path {
+    static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join("parameters-1"));
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    if !prover().has_parameters(size, &DIRECTORY) {
+        prover().generate_insecure_parameters(size, 1, &DIRECTORY, &Control::new()).unwrap();
+    }
+    &DIRECTORY
 }

@@ -141,7 +141,6 @@ impl<L: PointLane> Rows<L> {
 mod tests {
     use super::*;
     use crate::backend::cpu::testing::{measure, sample_points};
-    use crate::backend::cpu::testing::{measure, sample_points};
     use blstrs::Scalar;
     use ff::Field;
     use group::Curve as _;
@@ -177,10 +176,10 @@ mod tests {
                 for density in [0.0, 0.01, 0.5, 1.0] {
                     let mut selected = Bitmap::zeros(size);
                     let mut expected = Curve::<L>::identity();
-                    for index in 0..size {
+                    for (index, point) in points.iter().enumerate() {
                         if rng.gen_bool(density) {
                             selected.set(index);
-                            expected += &points[index];
+                            expected += point;
                         }
                     }
                     let result = sum::<L>(&points, &selected, &Control::new()).unwrap();

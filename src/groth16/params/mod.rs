@@ -84,6 +84,9 @@ impl Parameters {
     /// [`Error::ParamsChanged`] if the file is cut meanwhile; [`Error::Argument`] for impossible counts.
     pub fn open(directory: &Path, expected: &Expected, control: &Control) -> Result<Self> {
         let layout = Layout::new(&expected.counts)?;
+        // Errors name the whole path, and a later change of the working directory means nothing.
+        let directory = &std::path::absolute(directory)
+            .map_err(|source| Error::ParamsRead { path: directory.to_path_buf(), source })?;
         let path = |extension| sibling(directory, &expected.stem, extension);
         let params = InputFile::open(path("params"))?;
         check::size(&params, layout.size, &expected.known, |known| known.size)?;

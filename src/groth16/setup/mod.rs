@@ -19,12 +19,12 @@ use rayon::prelude::*;
 use super::params::{Counts, G1Section};
 use super::points::FilePoint;
 use super::VerifyingKey;
-use crate::curve::{AffinePoint, BatchAdder};
+use crate::curve::AffinePoint;
 use crate::error::{Error, Result};
 use crate::pipeline::Control;
 use crate::r1cs::R1cs;
 
-use fixed_base::FixedBase;
+use fixed_base::{FixedBase, Scratch};
 use qap::Qap;
 use secrets::Secrets;
 use target::Staging;
@@ -102,13 +102,13 @@ fn verifying_key(secrets: &Secrets, qap: &Qap, g1: &FixedBase<G1Affine>, g2: &Fi
     let [alpha_g1, beta_g1, delta_g1] = products(g1, [alpha, beta, delta]);
     let [beta_g2, gamma_g2, delta_g2] = products(g2, [beta, gamma, delta]);
     let mut ic = vec![G1Affine::INFINITY; qap.ext.inputs.len()];
-    g1.multiply(&qap.ext.inputs, &mut ic, &mut BatchAdder::new());
+    g1.multiply(&qap.ext.inputs, &mut ic, &mut Scratch::new());
     VerifyingKey { alpha_g1, beta_g1, beta_g2, gamma_g2, delta_g1, delta_g2, ic }
 }
 
 fn products<P: AffinePoint>(base: &FixedBase<P>, scalars: [Scalar; 3]) -> [P; 3] {
     let mut out = [P::INFINITY; 3];
-    base.multiply(&scalars, &mut out, &mut BatchAdder::new());
+    base.multiply(&scalars, &mut out, &mut Scratch::new());
     out
 }
 
@@ -162,13 +162,13 @@ impl SectionWriter<'_> {
         for start in (0..count).step_by(BATCH) {
             let end = count.min(start + BATCH);
             let tasks: Vec<_> = (start..end).step_by(TASK).collect();
-            let encoded = tasks.into_par_iter().map_init(BatchAdder::new, |adder, first| {
+            let encoded = tasks.into_par_iter().map_init(Scratch::new, |scratch, first| {
                 self.control.check("making parameters")?;
                 let length = TASK.min(end - first);
                 let mut scalars = vec![Scalar::ZERO; length];
                 fill(first, &mut scalars);
                 let mut points = vec![P::INFINITY; length];
-                base.multiply(&scalars, &mut points, adder);
+                base.multiply(&scalars, &mut points, scratch);
                 let mut bytes = Vec::with_capacity(length * P::BYTES);
                 points.iter().for_each(|point| point.encode_to(&mut bytes));
                 Ok(bytes)

@@ -196,6 +196,10 @@ mod tests {
         assert_eq!(staging.publish().unwrap(), directory.join("v28-x.params"));
         assert_eq!(names(&directory), ["v28-x.insecure", "v28-x.meta", "v28-x.params", "v28-x.vk"]);
         assert_eq!(std::fs::read(directory.join("v28-x.vk")).unwrap(), b"key");
+        // Others may read them as any file that this process makes.
+        std::fs::write(directory.join("ordinary"), b"").unwrap();
+        let mode = |name| directory.join(name).metadata().unwrap().mode();
+        assert_eq!(mode("v28-x.params"), mode("ordinary"));
     }
 
     #[test]

@@ -138,10 +138,14 @@ impl<P: AffinePoint> PointLane for Portable<P> {
 #[inline(always)]
 pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
-    for line in (0..size_of::<T>()).step_by(64) {
+    {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T1};
-        // SAFETY: prefetching has no effect on memory, and the address lies inside `value`.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>((value as *const T).cast::<i8>().add(line)) };
+        let last = size_of::<T>().saturating_sub(1);
+        // An unaligned value may reach into one more cache line than its size has: the last byte's.
+        for byte in (0..last).step_by(64).chain([last]) {
+            // SAFETY: prefetching has no effect on memory, and the address lies inside `value`.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>((value as *const T).cast::<i8>().add(byte)) };
+        }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = value;

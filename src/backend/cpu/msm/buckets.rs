@@ -65,22 +65,21 @@ pub(super) fn accumulate<L: PointLane>(
 
 /// Counting sort by bucket; digits of zero are left out.
 fn sort(digits: &[u32], buckets: usize) -> Lists {
-    // starts[b + 1] counts bucket b, then becomes its end.
+    // starts[b + 1] counts bucket b at first, then is its end.
     let mut starts = vec![0u32; buckets + 1];
     for digit in digits {
         starts[(digit & !MINUS) as usize] += 1;
     }
     starts[0] = 0;
-    let mut next = starts.clone();
     for bucket in 0..buckets {
-        next[bucket + 1] = starts[bucket];
         starts[bucket + 1] += starts[bucket];
     }
+    let mut next = starts.clone();
     let mut references = vec![0; starts[buckets] as usize];
     for (index, digit) in digits.iter().enumerate() {
         let magnitude = (digit & !MINUS) as usize;
         if magnitude > 0 {
-            let place = &mut next[magnitude];
+            let place = &mut next[magnitude - 1];
             references[*place as usize] = index as u32 | if digit & MINUS != 0 { NEGATIVE } else { 0 };
             *place += 1;
         }

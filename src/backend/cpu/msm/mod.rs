@@ -1,20 +1,19 @@
 //! Multi-scalar multiplication for full-width scalars: Pippenger's buckets in affine coordinates.
 //! Knows no protocol.
 //!
-//! Scratch for 2^22 points: bucket sums (94 MB in G1), digits of a chunk (31 MB) and, for each window in work,
-//! references and piece sums (10 MB); a lane that needs its own point format adds a chunk's table (64 MB).
+//! Scratch for 2^22 points in G1: bucket sums (94 MB), digits and table of a chunk (31 and 50 MB) and, for each
+//! window in work, references and piece sums (10 MB).
 
 mod buckets;
 mod digits;
 mod reduce;
-
-use std::borrow::Cow;
 
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
 use group::Group;
 use rayon::prelude::*;
 
 use super::lane::{Lanes, PointLane, Portable};
+use super::memory::huge_vec;
 use crate::curve::AffinePoint;
 use crate::error::{Error, Result};
 use crate::pipeline::Control;
@@ -94,7 +93,7 @@ fn sum_in_windows<L: PointLane>(
     chunk: usize,
     control: &Control,
 ) -> Result<Curve<L>> {
-    let mut sums = vec![L::infinity(); windows.count * windows.buckets()];
+    let mut sums = huge_vec(L::infinity(), windows.count * windows.buckets());
     let mut digits = vec![0; windows.count * chunk.min(bases.len())];
     for (index, (bases, scalars)) in bases.chunks(chunk).zip(scalars.chunks(chunk)).enumerate() {
         control.check("a multi-scalar multiplication")?;
@@ -119,19 +118,17 @@ fn sum_in_windows<L: PointLane>(
     Ok(result)
 }
 
-/// The points in the lane's own form.
-fn table<'a, L: PointLane>(bases: &'a [L::Point], control: &Control) -> Result<Cow<'a, [L::Entry]>> {
-    if let Some(entries) = L::as_entries(bases) {
-        return Ok(Cow::Borrowed(entries));
-    }
+/// The points in the lane's own form. Where that is the points' own form, a copy still pays: it lies on huge
+/// pages, and every point is looked up once a window at a random place.
+fn table<L: PointLane>(bases: &[L::Point], control: &Control) -> Result<Vec<L::Entry>> {
     const RUN: usize = 1 << 13;
-    let mut entries = vec![L::infinity(); bases.len()];
+    let mut entries = huge_vec(L::infinity(), bases.len());
     entries.par_chunks_mut(RUN).zip(bases.par_chunks(RUN)).try_for_each(|(entries, bases)| {
         control.check("a multi-scalar multiplication")?;
         L::new().encode(bases, entries);
         Ok(())
     })?;
-    Ok(Cow::Owned(entries))
+    Ok(entries)
 }
 
 #[cfg(test)]

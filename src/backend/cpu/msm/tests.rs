@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::backend::cpu::testing::{measure, sample_points};
-use crate::backend::cpu::testing::{measure, sample_points};
 use ff::Field;
 use group::Curve as _;
 use rand::rngs::StdRng;

@@ -20,6 +20,7 @@ use crate::groth16::domain::{root_of_unity, Transform};
 use crate::pipeline::Control;
 
 use super::lane::Lanes;
+use super::memory::huge_vec;
 use plan::Plan;
 use vector::Eight;
 
@@ -38,7 +39,7 @@ pub struct Ntt {
 
 enum Engine {
     Small,
-    Portable(Passes<portable::Scalars>),
+    Portable(Box<Passes<portable::Scalars>>),
 }
 
 /// The four directions and the scratch buffers of one vector type.
@@ -50,7 +51,7 @@ struct Passes<V: Eight> {
     scratch: Mutex<Vec<Vec<V>>>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Forward,
     Inverse,
@@ -69,7 +70,7 @@ impl Ntt {
         }
         let engine = match lanes {
             _ if log_size < SMALL => Engine::Small,
-            Lanes::Auto | Lanes::Portable => Engine::Portable(Passes::new(log_size)),
+            Lanes::Auto | Lanes::Portable => Engine::Portable(Box::new(Passes::new(log_size))),
         };
         Ok(Ntt { log_size, engine })
     }
@@ -134,7 +135,7 @@ impl<V: Eight> Passes<V> {
             Direction::CosetInverse => &self.coset_inverse,
         };
         let kept = self.scratch.lock().pop();
-        let mut scratch = kept.unwrap_or_else(|| vec![V::ZERO; values.len() / 8]);
+        let mut scratch = kept.unwrap_or_else(|| huge_vec(V::ZERO, values.len() / 8));
         let outcome = plan.columns(values, &mut scratch, control).and_then(|()| plan.rows(&scratch, values, control));
         self.scratch.lock().push(scratch);
         outcome

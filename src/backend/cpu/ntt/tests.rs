@@ -1,6 +1,7 @@
 //! Transforms against their definition, against the textbook algorithm, and against bellperson.
 
 use super::*;
+use crate::backend::cpu::testing::measure;
 use bellperson::domain::EvaluationDomain;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -127,28 +128,25 @@ fn sizes_that_do_not_fit_are_refused() {
     assert_eq!(ntt.forward(&mut [Scalar::ONE; 15], &Control::new()).unwrap_err().code(), 500);
 }
 
-/// Prints milliseconds of a 2^22 transform beside bellperson's.
+/// Prints the time of a 2^22 transform beside bellperson's.
 #[test]
 #[ignore = "measurement"]
 fn measure_transforms() {
     let mut rng = StdRng::seed_from_u64(4);
     let log_size = 22;
     let input: Vec<_> = (0..1 << log_size).map(|_| Scalar::random(&mut rng)).collect();
-    let time = |work: &mut dyn FnMut()| {
-        let begin = std::time::Instant::now();
-        work();
-        begin.elapsed().as_secs_f64() * 1e3
-    };
     for lanes in lanes() {
         let ntt = Ntt::new(log_size, lanes).unwrap();
         for _ in 0..3 {
             let mut values = input.clone();
-            let each =
-                DIRECTIONS.map(|direction| time(&mut || ntt.run(direction, &mut values, &Control::new()).unwrap()));
-            println!("{lanes:?}: forward, inverse, coset forward, coset inverse {each:.0?} ms");
+            for direction in DIRECTIONS {
+                measure(&format!("2^{log_size} {lanes:?} {direction:?}"), || {
+                    ntt.run(direction, &mut values, &Control::new()).unwrap();
+                });
+            }
         }
     }
     let worker = Default::default();
     let mut domain = EvaluationDomain::from_coeffs(input).unwrap();
-    println!("bellperson: forward {:.0} ms", time(&mut || domain.fft(&worker, &mut None).unwrap()));
+    measure(&format!("2^{log_size} bellperson Forward"), || domain.fft(&worker, &mut None).unwrap());
 }

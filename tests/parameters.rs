@@ -1,9 +1,12 @@
-//! Test parameters of the real 2 KiB circuit: made, opened and read. Takes a minute and 1.1 GB of disk; run it with
-//! `cargo test --release --test real_parameters -- --ignored --nocapture` to see the figures.
+//! Test parameters through the public interface. Those of the real 2 KiB circuit take a minute and 1.1 GB of
+//! disk; `cargo test --release --test parameters -- --ignored --nocapture` shows the figures.
 
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Instant;
 
+use bellperson::{Circuit, ConstraintSystem, SynthesisError};
+use blstrs::Scalar;
 use cuporep::groth16::params::{Counts, Expected, G1Section, Parameters};
 use cuporep::groth16::setup::{generate, Target};
 use cuporep::pipeline::Control;
@@ -54,7 +57,7 @@ fn parameters_of_the_real_circuit_have_the_known_key_and_size() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let target = Target { directory: directory.path(), stem: "test", meta: "{\"sector_size\":2048}" };
     let path = measured("generate", || generate(&r1cs, 1, &target, &control, &mut |_, _| {}).expect("parameters"));
-    let known = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/StackedDrg2KiBV1_1-000/seed1.vk");
+    let known = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/StackedDrg2KiBV1_1-000/vk.bin");
     assert!(std::fs::read(path.with_extension("vk")).expect("key") == std::fs::read(known).expect("known key"));
     assert_eq!(path.metadata().expect("size").len(), 1_114_707_768);
 
@@ -75,4 +78,59 @@ fn parameters_of_the_real_circuit_have_the_known_key_and_size() {
     }
     let digests = measured("digest", || params.digests(None, &control, &mut |_, _| {}).expect("digest"));
     assert_ne!(digests.params, digests.vk);
+}
+
+/// x is public, and a square.
+struct Square;
+
+impl Circuit<Scalar> for Square {
+    fn synthesize<CS: ConstraintSystem<Scalar>>(self, cs: &mut CS) -> Result<(), SynthesisError> {
+        let x = cs.alloc_input(|| "x", || Ok(Scalar::from(9)))?;
+        let root = cs.alloc(|| "root", || Ok(Scalar::from(3)))?;
+        cs.enforce(|| "square", |lc| lc + root, |lc| lc + root, |lc| lc + x);
+        Ok(())
+    }
+}
+
+struct Collector(Mutex<Vec<(log::Level, String)>>);
+
+impl log::Log for Collector {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        self.0.lock().expect("log").push((record.level(), record.args().to_string()));
+    }
+
+    fn flush(&self) {}
+}
+
+static LOG: Collector = Collector(Mutex::new(Vec::new()));
+
+#[test]
+fn every_opening_of_insecure_parameters_warns_with_their_path() {
+    log::set_logger(&LOG).expect("the only logger");
+    log::set_max_level(log::LevelFilter::Warn);
+    let control = Control::new();
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let r1cs = R1cs::record(Square, &control).expect("recording");
+    let target = Target { directory: directory.path(), stem: "square", meta: "" };
+    let path = generate(&r1cs, 1, &target, &control, &mut |_, _| {}).expect("parameters");
+    let expected = Expected { stem: "square".into(), counts: Counts::of(&r1cs), official: None, known: Vec::new() };
+    let open = || Parameters::open(directory.path(), &expected, &control).expect("opening");
+    let warnings = || {
+        let log = LOG.0.lock().expect("log");
+        let path = path.to_str().expect("path");
+        log.iter()
+            .filter(|(level, text)| *level == log::Level::Warn && text.contains("INSECURE") && text.contains(path))
+            .count()
+    };
+    for openings in 1..3 {
+        assert!(open().is_insecure());
+        assert_eq!(warnings(), openings);
+    }
+    std::fs::remove_file(directory.path().join("square.insecure")).expect("removal");
+    assert!(!open().is_insecure());
+    assert_eq!(warnings(), 2);
 }
