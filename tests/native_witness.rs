@@ -15,6 +15,9 @@ use cuporep::porep::{
 use cuporep::r1cs::{PartitionWitness, R1cs};
 use ff::Field;
 
+/// How many differences are listed.
+const LISTED: usize = 5;
+
 /// Compares each variable that a circuit allocates with a packed witness, and keeps nothing.
 struct Compare<'a> {
     witness: &'a PartitionWitness,
@@ -45,7 +48,6 @@ impl<'a> Compare<'a> {
     }
 
     fn differ(&mut self, what: String, value: Scalar, packed: Option<Scalar>) {
-        const LISTED: usize = 5;
         if self.differences.len() < LISTED {
             let place = self.names.as_ref().map(|names| names.join("/")).unwrap_or_default();
             self.differences.push(format!("{what} {place}: {value:?} in the circuit, {packed:?} in the witness"));
@@ -65,7 +67,7 @@ impl ConstraintSystem<Scalar> for Compare<'_> {
         let (value, packed) = (value()?, self.packed());
         if packed != Some(value) {
             self.differ(format!("variable {}", self.aux), value, packed);
-            if self.names.is_some() && self.differences.len() == 5 {
+            if self.names.is_some() && self.differences.len() == LISTED {
                 return Err(SynthesisError::Unsatisfiable);
             }
         }
@@ -241,6 +243,26 @@ fn every_wire_of_32_gib_partitions_is_the_real_circuits() {
             "partition {partition}: {time:?} of one core, {used} bytes; the circuit {circuit:?}, {ratio:.0} times"
         );
         assert!(used <= MOST_MEMORY, "{used} bytes");
+    }
+}
+
+#[test]
+fn the_comparison_finds_a_wrong_bit_a_wrong_element_and_a_wrong_input_and_names_the_gadget() {
+    let checked = checked(SMALL);
+    let positions = full_positions(SectorSize::KiB2).unwrap();
+    let mut wrong = witness(&checked, 0, &positions, &Control::new()).unwrap();
+    let last = wrong.full.len() - 1;
+    wrong.full[last] += Scalar::ONE;
+    wrong.inputs[20] += Scalar::ONE;
+    let bit = (2_000_000..).find(|&index| wrong.bits.get(index)).unwrap();
+    wrong.bits.clear(bit);
+    let mut compare = Compare::new(&wrong, &positions, true);
+    visit_partition_circuit(&checked, 0, &mut compare).unwrap().unwrap();
+    let found: Vec<&str> = compare.differences.iter().map(String::as_str).collect();
+    let expected = ["input 20 ", &format!("variable {bit} "), &format!("variable {} ", positions[last])];
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for expected in expected {
+        assert!(found.iter().any(|found| found.starts_with(expected) && found.contains("challenge_")), "{found:?}");
     }
 }
 

@@ -46,7 +46,7 @@ impl Element {
 /// # Errors
 /// [`Error::Internal`] if the node is not below the field's modulus, which is checked before.
 pub(super) fn scalar(node: &Node) -> Result<Scalar> {
-    Option::from(Scalar::from_repr_vartime(node.0))
+    Scalar::from_repr_vartime(node.0)
         .ok_or_else(|| Error::internal(format!("{node} of a checked C1 output is not below the field's modulus")))
 }
 

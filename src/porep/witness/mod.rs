@@ -29,18 +29,19 @@ use crate::error::{Error, Result};
 use crate::pipeline::{Control, Stage};
 use crate::r1cs::{Bitmap, PartitionWitness};
 
-/// Wires before the first challenge, at most: room that is set aside.
+/// Room for the wires before the first challenge: the replica id's bits and the hash that makes comm_r.
 const HEAD: usize = 1 << 10;
 
 /// The witness of one partition, `partition` counting from 0.
 ///
-/// `positions` are the full-width positions of the circuit: `R1cs::full_positions`, or [`full_positions`] where no
-/// recorded circuit is at hand. Works on the challenges in parallel, on the current rayon pool; needs little memory beside
-/// the result.
+/// `positions` are the full-width positions of the circuit: those of [`R1cs`](crate::r1cs::R1cs::full_positions), or
+/// [`full_positions`] where no recorded circuit is at hand. Packing follows them whatever the gadgets mean: a bit there
+/// becomes a field element. Works on the challenges in parallel, on the current rayon pool, and needs a bit for each wire
+/// of the challenges in work beside the result, whose size is 71 MB for 32 GiB.
 ///
 /// # Errors
-/// [`Error::Argument`] for a partition out of range; [`Error::Internal`] if `positions` are those of another circuit;
-/// cancel and deadline of `control` stop it.
+/// [`Error::Argument`] for a partition out of range; [`Error::Internal`] if `positions` are those of another circuit, or
+/// lack one whose value is no bit; [`Error::Cancelled`], [`Error::Deadline`].
 pub fn witness(
     checked: &CheckedC1,
     partition: usize,

@@ -250,7 +250,8 @@ mod tests {
             let wide: Vec<usize> = (0..plain.len()).filter(|&index| !is_bit(&plain[index])).collect();
             assert!(!wide.is_empty() && wide.len() < layout.full.len());
             compare(seed, &wide);
-            let more: Vec<usize> = (0..plain.len()).filter(|index| index % 37 == 0 || wide.contains(index)).collect();
+            let more: Vec<usize> =
+                (0..plain.len()).filter(|index| index.is_multiple_of(37) || wide.contains(index)).collect();
             compare(seed, &more);
             compare(seed, &(0..plain.len()).collect::<Vec<_>>());
         }
