@@ -71,16 +71,6 @@ impl CircuitVisitor for RecordBlank<'_> {
     }
 }
 
-struct Assign<'a>(&'a R1cs, &'a Control);
-
-impl CircuitVisitor for Assign<'_> {
-    type Output = Result<PartitionWitness>;
-
-    fn visit<C: Circuit<Scalar>>(self, circuit: C) -> Self::Output {
-        self.0.assign(circuit, self.1)
-    }
-}
-
 impl Prover {
     /// A prover on the CPU.
     ///
@@ -305,7 +295,7 @@ impl Prover {
             .into_par_iter()
             .map(|partition| {
                 control.stage(Stage::Witness, Some(partition), || {
-                    let witness = porep::visit_partition_circuit(c1, partition, Assign(r1cs, control))??;
+                    let witness = porep::witness(c1, partition, r1cs.full_positions(), control)?;
                     let inputs = porep::public_inputs(c1, partition)?;
                     Ok((witness, inputs))
                 })
