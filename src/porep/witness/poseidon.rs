@@ -8,16 +8,16 @@ use blstrs::Scalar;
 use ff::Field;
 use filecoin_hashers::PoseidonArity;
 use generic_array::typenum::{U11, U2, U8};
-use once_cell::sync::Lazy;
+use std::sync::LazyLock;
 
 use super::wires::{Layout, Wires};
 
 /// The widest state in use: eleven layers and the tag.
 const MAX_WIDTH: usize = 12;
 
-static ARITY_2: Lazy<Poseidon> = Lazy::new(Poseidon::new::<U2>);
-static ARITY_8: Lazy<Poseidon> = Lazy::new(Poseidon::new::<U8>);
-static ARITY_11: Lazy<Poseidon> = Lazy::new(Poseidon::new::<U11>);
+static ARITY_2: LazyLock<Poseidon> = LazyLock::new(Poseidon::new::<U2>);
+static ARITY_8: LazyLock<Poseidon> = LazyLock::new(Poseidon::new::<U8>);
+static ARITY_11: LazyLock<Poseidon> = LazyLock::new(Poseidon::new::<U11>);
 
 /// One permutation with the constants of the storage-proofs crates, for one arity.
 pub(super) struct Poseidon {
