@@ -66,7 +66,7 @@ pub fn msm_g1(bases: &[G1Affine], scalars: &[Scalar], lanes: Lanes, control: &Co
 pub fn msm_g2(bases: &[G2Affine], scalars: &[Scalar], lanes: Lanes, control: &Control) -> Result<G2Projective> {
     match lanes.best() {
         #[cfg(target_arch = "x86_64")]
-        Best::Ifma => sum::<Portable<G2Affine>>(bases, scalars, control),
+        Best::Ifma => sum::<ifma::G2>(bases, scalars, control),
         Best::Portable => sum::<Portable<G2Affine>>(bases, scalars, control),
     }
 }
