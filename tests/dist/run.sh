@@ -81,7 +81,7 @@ link_and_run "impostor last" gcc "$work/abi.o" "$archive" "${impostor[@]}" -Wl,-
 link_and_run "impostor, no definition twice" gcc "$work/abi.o" "${impostor[@]}" "$archive"
 
 # --- beside another Rust archive ---------------------------------------------------------------------------------------
-neighbour=$(cd "$root/tests/dist/neighbour" && cargo rustc --release --message-format json-render-diagnostics |
+neighbour=$(cd "$root/tests/dist/neighbour" && cargo rustc --locked --quiet --release --message-format json-render-diagnostics |
     sed -n 's/.*"filenames":\["\([^"]*libneighbour\.a\)"\].*/\1/p' | tail -n 1)
 gcc -std=c99 "${strict[@]}" -fPIE -c "$root/tests/c/beside.c" -o "$work/beside.o"
 for way in -pie -no-pie "-pie -Wl,--gc-sections" "-no-pie -Wl,--gc-sections" \

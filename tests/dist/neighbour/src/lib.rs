@@ -11,8 +11,8 @@ pub extern "C" fn neighbour_works() -> i32 {
     let signature = key.sign(message, domain, &[]);
     let verified = signature.verify(true, message, domain, &[], &key.sk_to_pk(), true);
     let caught = std::panic::catch_unwind(|| panic!("neighbour's {}", verified as i32));
-    let text = caught.unwrap_err().downcast::<String>().map(|text| *text);
-    i32::from(verified != blst::BLST_ERROR::BLST_SUCCESS || text.as_deref() != Ok("neighbour's 0"))
+    let text = caught.unwrap_err().downcast_ref::<String>().cloned();
+    i32::from(verified != blst::BLST_ERROR::BLST_SUCCESS || text.as_deref() != Some("neighbour's 0"))
 }
 
 /// A progress callback that panics, in this runtime.
