@@ -3,7 +3,7 @@
 //!
 //! Scratch for many points in G1: bucket sums (94 MB, with IFMA 126 MB), digits and table of a chunk (31 MB and
 //! 50 MB, with IFMA 67 MB) and, for each window in work, references and pieces (5 MB): about 200 MB in all; in G2
-//! bucket sums and table take twice as much. Fewer points need fewer buckets: 2^16 points take 30 MB.
+//! bucket sums and table take twice as much. Fewer points need fewer buckets: 2^16 points take 25 MB.
 
 mod buckets;
 mod digits;
