@@ -1,8 +1,9 @@
 //! Multi-scalar multiplication for full-width scalars: Pippenger's buckets in affine coordinates.
 //! Knows no protocol.
 //!
-//! Scratch for 2^22 points in G1: bucket sums (94 MB), digits and table of a chunk (31 and 50 MB) and, for each
-//! window in work, references and piece sums (10 MB).
+//! Scratch for many points in G1: bucket sums (94 MB, with IFMA 126 MB), digits and table of a chunk (31 MB and
+//! 50 MB, with IFMA 67 MB) and, for each window in work, references and pieces (5 MB): about 200 MB in all; in G2
+//! bucket sums and table take twice as much. Fewer points need fewer buckets: 2^16 points take 25 MB.
 
 mod buckets;
 mod digits;

@@ -104,8 +104,8 @@ fn sums_do_not_depend_on_windows_and_chunks<L: PointLane>() {
     let size = 700;
     let sample = Sample::<L::Point>::new(random(size, &mut rng));
     let repeated = Sample::<L::Point>::new(point_kinds(size, &mut rng).swap_remove(2));
-    for bits in [2, 3, 5, 8, 11, 13] {
-        for chunk in [100, 699, 700, 1000] {
+    for bits in [2, 3, 8, 11] {
+        for chunk in [100, 699, 1000] {
             for scalars in scalar_kinds(size, &mut rng).into_iter().step_by(2) {
                 check::<L>(&sample, &scalars, Some(Windows::new(bits)), chunk);
                 check::<L>(&repeated, &scalars, Some(Windows::new(bits)), chunk);
