@@ -96,8 +96,8 @@ type Change = (&'static str, fn(&mut Value), i32);
 const CHANGES: [Change; 8] = [
     ("/registered_proof", |value| *value = json!("StackedDrg2KiBV9"), 104),
     ("/vanilla_proofs/StackedDrg2KiBV1/0", |value| drop(value.as_array_mut().unwrap().pop()), 105),
-    ("/comm_r", |value| *value = json!([0; 32]), 106),
-    ("/comm_d", |value| *value = json!([255; 32]), 106),
+    ("/comm_r", |value| *value = json!([0u8; 32].as_slice()), 106),
+    ("/comm_d", |value| *value = json!([255u8; 32].as_slice()), 106),
     ("/seed/0", |value| *value = json!(value.as_u64().unwrap() ^ 1), 107),
     ("/ticket/0", |value| *value = json!(value.as_u64().unwrap() ^ 1), 107),
     ("/vanilla_proofs/StackedDrg2KiBV1/0/0/encoding_proof/node", |value| *value = json!(64), 107),
