@@ -179,7 +179,9 @@ fn wrong_parameter_files_have_their_numbers() {
     let (code, message) = preload();
     assert_eq!(code, 202, "{message}");
     assert!(message.contains("22 bytes") && message.contains(&set.params_bytes.to_string()), "{message}");
+    // The right size, and nothing in it.
     fs::File::create(&file).unwrap().set_len(set.params_bytes).unwrap();
+    fs::write(file.with_extension("vk"), [0; 4708]).unwrap();
     let (code, message) = preload();
     assert_eq!(code, 203, "{message}");
     fs::remove_file(&file).unwrap();
