@@ -213,19 +213,27 @@ impl Prover {
         self.parameter_dir.clone().unwrap_or_else(environment::parameter_dir)
     }
 
-    /// Opens and checks the parameters of a size and loads or records its circuit, so that the first proof need not.
+    /// Opens, checks and loads the parameters of a size and loads or records its circuit, so that the first proof need
+    /// not. Waits for its turn as a proof does.
     pub fn preload(&self, size: SectorSize, directory: &Path, control: &Control) -> Result<()> {
+        let open = || self.run(|| control.stage(Stage::Parameters, None, || self.open(size, directory, control)));
+        open()?;
+        let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
+        let parameters = open()?;
+        self.require_memory(size)?;
         self.run(|| {
-            control.stage(Stage::Parameters, None, || self.open(size, directory, control))?;
             control.stage(Stage::Shape, None, || self.shape(size, directory, control))?;
-            Ok(())
+            control.stage(Stage::Parameters, None, || self.backend.load(&parameters.file, control))
         })
     }
 
     /// Forgets the parameters and the circuit of a size; proofs that are being made keep theirs.
     pub fn evict(&self, size: SectorSize) {
         self.shapes.lock().remove(&size);
-        self.parameters.lock().remove(&size);
+        if self.parameters.lock().remove(&size).is_some() {
+            // What the backend keeps may be of another size; that is loaded again.
+            self.backend.release();
+        }
     }
 
     /// Gives back the memory that is kept between proofs: parameters and circuits.

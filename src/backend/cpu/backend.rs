@@ -97,6 +97,10 @@ impl Backend for CpuBackend {
         bases + vectors + constraints + witness + SCRATCH
     }
 
+    fn load(&self, parameters: &Parameters, control: &Control) -> Result<()> {
+        self.bases(parameters, control).map(drop)
+    }
+
     fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>> {
         let bases = job.control.stage(Stage::Parameters, None, || self.bases(job.parameters, job.control))?;
         job.witnesses
