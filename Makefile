@@ -30,7 +30,7 @@ dist:
 # Renews the committed header from the sources.
 header:
 	set -e; out=$$(cargo check --locked --lib --message-format json-render-diagnostics | \
-	    sed -n 's/.*"reason":"build-script-executed".*[ /]cuporep[#@].*"out_dir":"\([^"]*\)".*/\1/p' | tail -n 1); \
+	    sed -n 's/.*"reason":"build-script-executed".*[ /#]cuporep[#@].*"out_dir":"\([^"]*\)".*/\1/p' | tail -n 1); \
 	cp "$$out/cuporep.h" include/cuporep.h
 
 lint:
