@@ -141,7 +141,7 @@ mod tests {
     fn slices_are_checked() {
         // SAFETY: NULL, or more than the slice that is made.
         unsafe {
-            assert_eq!(slice::<u32>("x", ptr::null(), 0).unwrap(), []);
+            assert!(slice::<u32>("x", ptr::null(), 0).unwrap().is_empty());
             assert_eq!(slice::<u32>("x", ptr::null(), 1).unwrap_err().code(), 100);
             let values = [1u32, 2, 3];
             assert_eq!(slice("x", values.as_ptr(), 3).unwrap(), values);

@@ -416,3 +416,35 @@ fn describe(c1: &CheckedC1) -> cuporep_c1_info {
         comm_d: c1.c1().comm_d().0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    use super::*;
+
+    #[test]
+    fn a_panic_on_a_worker_thread_arrives_as_text_and_the_next_call_works() {
+        let mut prover = ptr::null_mut();
+        let mut message = [0u8; 256];
+        let config =
+            cuporep_config { struct_size: size_of::<cuporep_config>(), threads: 2, ..crate::ffi::types::zeroed() };
+        // SAFETY: all pointers are good during the calls; the handle is freed last.
+        unsafe {
+            assert_eq!(cuporep_prover_new(&raw mut prover, ptr::null_mut(), 0, &raw const config), 0);
+            let code = boundary(message.as_mut_ptr().cast(), message.len(), || {
+                handle("prover", prover)?
+                    .get()?
+                    .run(|| -> Result<()> { panic!("injected on {}", rayon::current_num_threads()) })
+            });
+            let text = CStr::from_bytes_until_nul(&message).unwrap().to_str().unwrap();
+            assert_eq!(code, 501);
+            assert!(text.contains("injected on 2") && text.contains("prover.rs:"), "{text}");
+            let code = cuporep_evict(prover, message.as_mut_ptr().cast(), message.len(), 2048);
+            assert_eq!((code, message[0]), (0, 0));
+            let request = cuporep_request { struct_size: size_of::<cuporep_request>(), ..crate::ffi::types::zeroed() };
+            assert_eq!(cuporep_check_c1(prover, ptr::null_mut(), ptr::null_mut(), 0, &raw const request), 101);
+            cuporep_prover_free(prover);
+        }
+    }
+}

@@ -37,8 +37,8 @@ mod frame {
 
     use super::c_void;
 
-    /// "MOZ\0RUST": the class of exceptions that are Rust panics.
-    const RUST_CLASS: u64 = 0x4d4f_5a00_5255_5354;
+    /// The classes of exceptions that are Rust panics: "MOZ\0RUST" as older and newer compilers write it.
+    const RUST_CLASSES: [u64; 2] = [u64::from_be_bytes(*b"MOZ\0RUST"), u64::from_ne_bytes(*b"MOZ\0RUST")];
 
     // Numbers of the Itanium C++ ABI, "Exception Handling".
     const CLEANUP_PHASE: i32 = 2;
@@ -102,7 +102,7 @@ mod frame {
         if actions & FORCE_UNWIND != 0 {
             return CONTINUE_UNWIND;
         }
-        if class == RUST_CLASS {
+        if RUST_CLASSES.contains(&class) {
             // SAFETY: the unwinder passes the exception that is being thrown.
             let cleanup = unsafe { (*exception).cleanup };
             let own = OWN_CLEANUP.compare_exchange(0, cleanup, Ordering::AcqRel, Ordering::Acquire);
@@ -130,7 +130,7 @@ mod frame {
     unsafe extern "C" fn dispose(exception: *mut Exception) {
         // SAFETY: the exception was caught by the frame, which is done with it.
         unsafe {
-            if (*exception).class != RUST_CLASS {
+            if !RUST_CLASSES.contains(&(*exception).class) {
                 _Unwind_DeleteException(exception);
             }
         }
@@ -258,7 +258,8 @@ mod tests {
             fn raise(exception: *mut [usize; 8]) -> i32;
         }
         let cleanup = cleanup as extern "C" fn(i32, *mut c_void) as usize;
-        for (class, freed) in [(0x434c_4e47_432b_2b00usize, 1), (0x4d4f_5a00_5255_5354, 0)] {
+        for (class, freed) in [(0x434c_4e47_432b_2b00usize, 1), (0x4d4f_5a00_5255_5354, 0), (0x5453_5552_005a_4f4d, 0)]
+        {
             FREED.store(0, Ordering::SeqCst);
             let exception = Box::leak(Box::new([class, cleanup, 0, 0, 0, 0, 0, 0]));
             // SAFETY: an exception as the ABI describes it, which lives for ever.

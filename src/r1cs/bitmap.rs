@@ -16,7 +16,7 @@ impl Bitmap {
     /// From words as [`Bitmap::words`] gives them; `None` unless their count fits `len` and all bits past it are zero.
     pub fn from_words(words: Vec<u64>, len: usize) -> Option<Self> {
         let fits = words.len() == len.div_ceil(64);
-        let clean = len % 64 == 0 || words.last().is_none_or(|last| last >> (len % 64) == 0);
+        let clean = len.is_multiple_of(64) || words.last().is_none_or(|last| last >> (len % 64) == 0);
         (fits && clean).then_some(Bitmap { words, len })
     }
 
@@ -50,7 +50,7 @@ impl Bitmap {
 
     /// Adds one bit at the end.
     pub fn push(&mut self, bit: bool) {
-        if self.len % 64 == 0 {
+        if self.len.is_multiple_of(64) {
             self.words.push(0);
         }
         self.len += 1;

@@ -106,7 +106,7 @@ impl ConstraintSystem<Scalar> for Synthesis<'_> {
         A: FnOnce() -> AR,
         AR: Into<String>,
     {
-        if self.aux % CHECK_EVERY == 0 {
+        if self.aux.is_multiple_of(CHECK_EVERY) {
             if let Err(reason) = self.control.check("while a circuit is synthesized") {
                 return Err(self.stop(reason));
             }

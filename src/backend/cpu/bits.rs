@@ -7,7 +7,9 @@ use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective};
 use group::Group;
 use rayon::prelude::*;
 
-use super::lane::{Lanes, PointLane, Portable, Reference};
+#[cfg(target_arch = "x86_64")]
+use super::lane::ifma;
+use super::lane::{Best, Lanes, PointLane, Portable, Reference};
 use crate::curve::AffinePoint;
 use crate::error::{Error, Result};
 use crate::pipeline::Control;
@@ -15,15 +17,19 @@ use crate::r1cs::Bitmap;
 
 /// The sum of the bases in G1 whose bits are one.
 pub fn bit_sum_g1(bases: &[G1Affine], selected: &Bitmap, lanes: Lanes, control: &Control) -> Result<G1Projective> {
-    match lanes {
-        Lanes::Auto | Lanes::Portable => sum::<Portable<G1Affine>>(bases, selected, control),
+    match lanes.best() {
+        #[cfg(target_arch = "x86_64")]
+        Best::Ifma => sum::<ifma::G1>(bases, selected, control),
+        Best::Portable => sum::<Portable<G1Affine>>(bases, selected, control),
     }
 }
 
 /// The sum of the bases in G2 whose bits are one.
 pub fn bit_sum_g2(bases: &[G2Affine], selected: &Bitmap, lanes: Lanes, control: &Control) -> Result<G2Projective> {
-    match lanes {
-        Lanes::Auto | Lanes::Portable => sum::<Portable<G2Affine>>(bases, selected, control),
+    match lanes.best() {
+        #[cfg(target_arch = "x86_64")]
+        Best::Ifma => sum::<Portable<G2Affine>>(bases, selected, control),
+        Best::Portable => sum::<Portable<G2Affine>>(bases, selected, control),
     }
 }
 
@@ -195,6 +201,14 @@ mod tests {
     fn portable_sums_equal_projective_additions() {
         sums_equal_projective_additions::<Portable<G1Affine>>(&SIZES);
         sums_equal_projective_additions::<Portable<G2Affine>>(&SIZES[..11]);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn ifma_sums_equal_projective_additions() {
+        if super::ifma::available() {
+            sums_equal_projective_additions::<super::ifma::G1>(&SIZES);
+        }
     }
 
     #[test]

@@ -5,10 +5,8 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::environment::PARAMETER_DIR_VARIABLE;
 use crate::error::{Error, Result};
-
-/// The variable that names the directory of parameters.
-pub const DIRECTORY_VARIABLE: &str = "FIL_PROOFS_PARAMETER_CACHE";
 
 /// What tells one state of a file from another without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,7 +51,7 @@ impl InputFile {
         let file = match File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(Error::ParamsMissing { path, variable: DIRECTORY_VARIABLE })
+                return Err(Error::ParamsMissing { path, variable: PARAMETER_DIR_VARIABLE })
             }
             Err(source) => return Err(Error::ParamsRead { path, source }),
         };

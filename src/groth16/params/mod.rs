@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::pipeline::Control;
 
 pub use digest::of_bytes as digest_of_bytes;
-pub use file::{Identity, DIRECTORY_VARIABLE};
+pub use file::Identity;
 pub use layout::{Counts, G1Section};
 
 use file::InputFile;

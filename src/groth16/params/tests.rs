@@ -8,6 +8,7 @@ use blstrs::G1Affine;
 use group::prime::PrimeCurveAffine;
 
 use super::*;
+use crate::environment::PARAMETER_DIR_VARIABLE;
 use crate::groth16::testing::{Chain, Fixture};
 
 fn fixture() -> Fixture {
@@ -103,7 +104,7 @@ fn missing_files_name_the_path_and_the_variable() {
         let error = fixture.open().unwrap_err();
         assert!(matches!(error, Error::ParamsMissing { .. }), "{error}");
         let text = error.to_string();
-        assert!(text.contains(fixture.path(extension).to_str().unwrap()) && text.contains(DIRECTORY_VARIABLE));
+        assert!(text.contains(fixture.path(extension).to_str().unwrap()) && text.contains(PARAMETER_DIR_VARIABLE));
     }
     let fixture = fixture();
     let missing = Parameters::open(Path::new("/nonexistent/directory"), &fixture.expected, &Control::new());

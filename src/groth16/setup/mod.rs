@@ -29,7 +29,7 @@ use qap::Qap;
 use secrets::Secrets;
 use target::Staging;
 
-pub use target::{Target, DEFAULT_DIRECTORY};
+pub use target::Target;
 
 /// Points that one task computes before it looks for a cancel: about ten milliseconds.
 const TASK: usize = 3072;

@@ -7,11 +7,9 @@ use std::path::{Component, Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use crate::environment::DEFAULT_PARAMETER_DIR;
 use crate::error::{Error, Result};
 use crate::groth16::params::sibling;
-
-/// Where nodes look for the published parameters when nothing else is said.
-pub const DEFAULT_DIRECTORY: &str = "/var/tmp/filecoin-proof-parameters";
 
 /// In the order in which the files appear: whoever sees a file sees that it is insecure, and the largest,
 /// without which nothing works, comes last.
@@ -37,7 +35,7 @@ pub(super) struct Staging {
 impl Staging {
     /// [`Error::ParamsRefused`] for the default directory and if any of the files exists.
     pub(super) fn new(target: &Target<'_>) -> Result<Self> {
-        refuse_default(target.directory, Path::new(DEFAULT_DIRECTORY))?;
+        refuse_default(target.directory, Path::new(DEFAULT_PARAMETER_DIR))?;
         let paths = EXTENSIONS.map(|extension| sibling(target.directory, target.stem, extension));
         if let Some(path) = paths.iter().find(|path| path.symlink_metadata().is_ok()) {
             return Err(exists(path));
@@ -266,6 +264,6 @@ mod tests {
             assert!(!refused(&default.join("sub")));
             assert!(!refused(&base.path().join("other")));
         }
-        assert!(matches!(Staging::new(&target(Path::new(DEFAULT_DIRECTORY))), Err(Error::ParamsRefused { .. })));
+        assert!(matches!(Staging::new(&target(Path::new(DEFAULT_PARAMETER_DIR))), Err(Error::ParamsRefused { .. })));
     }
 }

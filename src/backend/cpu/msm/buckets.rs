@@ -26,9 +26,12 @@ struct Piece {
     start: u32,
     len: u32,
     bucket: u32,
-    /// Whether it is all of its bucket's list.
-    whole: bool,
+    /// The place of its sum among the partial sums, or [`WHOLE`].
+    partial: u32,
 }
+
+/// The piece is all of its bucket's list.
+const WHOLE: u32 = u32::MAX;
 
 /// No list up to this length is cut.
 const UNCUT: usize = 64;
@@ -50,15 +53,18 @@ pub(super) fn accumulate<L: PointLane>(
     let mut partials: Option<Vec<L::Entry>> = None;
     loop {
         control.check("a multi-scalar multiplication")?;
-        let pieces = cut(&lists);
-        let mut results = vec![L::infinity(); pieces.len()];
+        let (pieces, next) = cut(&lists);
+        let mut results = vec![L::infinity(); next.references.len()];
         let table = partials.as_deref().unwrap_or(table);
-        // SAFETY: every bucket has at most one whole piece in all rounds together.
-        unsafe { add_pieces::<L>(table, &lists.references, &pieces, &mut results, sums, fresh, control)? };
-        if pieces.iter().all(|piece| piece.whole) {
+        // SAFETY: every bucket has at most one whole piece in all rounds together, and `cut` numbers the others.
+        unsafe {
+            let results = SharedSlice::new(&mut results);
+            add_pieces::<L>(table, &lists.references, &pieces, results, sums, fresh, control)?;
+        }
+        if results.is_empty() {
             return Ok(());
         }
-        lists = next_round(&pieces, lists.starts.len() - 1);
+        lists = next;
         partials = Some(results);
     }
 }
@@ -87,85 +93,86 @@ fn sort(digits: &[u32], buckets: usize) -> Lists {
     Lists { starts, references }
 }
 
-/// The pieces of all lists, longest first.
-fn cut(lists: &Lists) -> Vec<Piece> {
+/// The pieces of all lists, longest first, and the lists of partial sums that belong together.
+fn cut(lists: &Lists) -> (Vec<Piece>, Lists) {
     let occupied = lists.starts.windows(2).filter(|pair| pair[0] < pair[1]).count();
     let total = lists.references.len();
-    let longest = UNCUT.max((4 * total / occupied.max(1)).min(total / ENOUGH)) as u32;
-    let parts = |len: u32| len.div_ceil(longest);
-    // Places by descending length, as a counting sort.
+    // Odd, so that pieces of one list do not start a power of two apart, where a cache has few places for them.
+    let longest = UNCUT.max((4 * total / occupied.max(1)).min(total / ENOUGH)) as u32 | 1;
+    let mut next = Lists { starts: vec![0], references: Vec::new() };
+    // Where pieces of each length begin, the longest first: a counting sort.
     let mut places = vec![0usize; longest as usize + 2];
-    let each = |visit: &mut dyn FnMut(Piece)| {
-        for (bucket, pair) in lists.starts.windows(2).enumerate() {
-            let len = pair[1] - pair[0];
-            let parts = parts(len);
-            for part in 0..parts {
-                let start = (len as u64 * part as u64 / parts as u64) as u32;
-                let end = (len as u64 * (part as u64 + 1) / parts as u64) as u32;
-                let start = pair[0] + start;
-                visit(Piece { start, len: pair[0] + end - start, bucket: bucket as u32, whole: parts == 1 });
-            }
+    for pair in lists.starts.windows(2) {
+        let len = pair[1] - pair[0];
+        let parts = len.div_ceil(longest);
+        for part in 0..parts {
+            let (start, end) = bounds(len, part, parts);
+            places[(longest - (end - start)) as usize + 1] += 1;
         }
-    };
-    each(&mut |piece| places[(longest - piece.len) as usize + 1] += 1);
+        let partials = if parts > 1 { parts } else { 0 };
+        next.starts.push(next.starts[next.starts.len() - 1] + partials);
+    }
     for rank in 1..places.len() {
         places[rank] += places[rank - 1];
     }
     let mut pieces = vec![Piece::default(); places[places.len() - 1]];
-    each(&mut |piece| {
-        let place = &mut places[(longest - piece.len) as usize];
-        pieces[*place] = piece;
-        *place += 1;
-    });
-    pieces
+    for (bucket, pair) in lists.starts.windows(2).enumerate() {
+        let len = pair[1] - pair[0];
+        let parts = len.div_ceil(longest);
+        for part in 0..parts {
+            let (start, end) = bounds(len, part, parts);
+            let partial = if parts > 1 { next.starts[bucket] + part } else { WHOLE };
+            let place = &mut places[(longest - (end - start)) as usize];
+            pieces[*place] = Piece { start: pair[0] + start, len: end - start, bucket: bucket as u32, partial };
+            *place += 1;
+        }
+    }
+    next.references = (0..next.starts[next.starts.len() - 1]).collect();
+    (pieces, next)
 }
 
-/// Lists of the piece sums that belong together.
-fn next_round(pieces: &[Piece], buckets: usize) -> Lists {
-    let mut starts = vec![0u32; buckets + 1];
-    for piece in pieces.iter().filter(|piece| !piece.whole) {
-        starts[piece.bucket as usize + 1] += 1;
+/// Where part `part` of `parts` nearly equal ones of `len` begins and ends.
+fn bounds(len: u32, part: u32, parts: u32) -> (u32, u32) {
+    let bound = |part: u32| (len as u64 * part as u64 / parts as u64) as u32;
+    if parts == 1 {
+        (0, len)
+    } else {
+        (bound(part), bound(part + 1))
     }
-    for bucket in 0..buckets {
-        starts[bucket + 1] += starts[bucket];
-    }
-    let mut next = starts.clone();
-    let mut references = vec![0; starts[buckets] as usize];
-    for (index, piece) in pieces.iter().enumerate().filter(|(_, piece)| !piece.whole) {
-        let place = &mut next[piece.bucket as usize];
-        references[*place as usize] = index as u32;
-        *place += 1;
-    }
-    Lists { starts, references }
 }
 
-/// Sums every piece: whole ones into `sums`, others into `results` at the piece's place.
+/// Sums every piece: whole ones into `sums`, others into `partials`.
 ///
 /// # Safety
-/// No bucket has two whole pieces, and nobody else touches `sums` meanwhile.
+/// No bucket has two whole pieces, no two pieces share a place among the partial sums, and nobody else touches
+/// either slice meanwhile.
 unsafe fn add_pieces<L: PointLane>(
     table: &[L::Entry],
     references: &[Reference],
     pieces: &[Piece],
-    results: &mut [L::Entry],
+    partials: SharedSlice<'_, L::Entry>,
     sums: SharedSlice<'_, L::Entry>,
     fresh: bool,
     control: &Control,
 ) -> Result<()> {
     let block = L::BATCH * L::WIDTH;
     let run = block * pieces.len().div_ceil(4 * block * rayon::current_num_threads()).max(1);
-    pieces.par_chunks(run).zip(results.par_chunks_mut(run)).try_for_each(|(pieces, results)| {
+    pieces.par_chunks(run).try_for_each(|pieces| {
         let mut rows = Rows::<L>::new();
-        for (pieces, results) in pieces.chunks(block).zip(results.chunks_mut(block)) {
+        for pieces in pieces.chunks(block) {
             rows.sum(table, references, pieces, control)?;
             if !fresh {
                 // SAFETY: this task alone touches the sums of its whole pieces' buckets.
                 rows.add_each(pieces, |piece| unsafe { sums.read(piece.bucket as usize) });
             }
-            rows.store(results);
-            for (piece, result) in pieces.iter().zip(results.iter()).filter(|(piece, _)| piece.whole) {
-                // SAFETY: as above.
-                unsafe { sums.write(piece.bucket as usize, *result) };
+            for (piece, result) in pieces.iter().zip(rows.results(pieces.len())) {
+                // SAFETY: as above, and likewise for its partial sums.
+                unsafe {
+                    match piece.partial {
+                        WHOLE => sums.write(piece.bucket as usize, *result),
+                        partial => partials.write(partial as usize, *result),
+                    }
+                }
             }
         }
         Ok(())
@@ -213,7 +220,7 @@ impl<L: PointLane> Rows<L> {
     fn add_each(&mut self, pieces: &[Piece], mut point: impl FnMut(&Piece) -> L::Entry) {
         self.row.clear();
         for (index, piece) in pieces.iter().enumerate() {
-            if piece.whole {
+            if piece.partial == WHOLE {
                 self.spare[index] = point(piece);
                 self.row.push(index as Reference);
             } else {
@@ -225,11 +232,11 @@ impl<L: PointLane> Rows<L> {
         self.lane.add(&mut self.groups[..groups], &self.spare, &self.row, &[]);
     }
 
-    /// The first accumulators as entries.
-    fn store(&mut self, results: &mut [L::Entry]) {
-        let groups = results.len().div_ceil(L::WIDTH);
+    /// The first `count` accumulators as entries.
+    fn results(&mut self, count: usize) -> &[L::Entry] {
+        let groups = count.div_ceil(L::WIDTH);
         self.lane.store(&self.groups[..groups], &mut self.spare[..groups * L::WIDTH]);
-        results.copy_from_slice(&self.spare[..results.len()]);
+        &self.spare[..count]
     }
 }
 

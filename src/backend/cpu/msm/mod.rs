@@ -12,7 +12,9 @@ use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
 use group::Group;
 use rayon::prelude::*;
 
-use super::lane::{Lanes, PointLane, Portable};
+#[cfg(target_arch = "x86_64")]
+use super::lane::ifma;
+use super::lane::{Best, Lanes, PointLane, Portable};
 use super::memory::huge_vec;
 use crate::curve::AffinePoint;
 use crate::error::{Error, Result};
@@ -53,15 +55,19 @@ impl Windows {
 
 /// The sum of `scalars[i] * bases[i]` in G1.
 pub fn msm_g1(bases: &[G1Affine], scalars: &[Scalar], lanes: Lanes, control: &Control) -> Result<G1Projective> {
-    match lanes {
-        Lanes::Auto | Lanes::Portable => sum::<Portable<G1Affine>>(bases, scalars, control),
+    match lanes.best() {
+        #[cfg(target_arch = "x86_64")]
+        Best::Ifma => sum::<ifma::G1>(bases, scalars, control),
+        Best::Portable => sum::<Portable<G1Affine>>(bases, scalars, control),
     }
 }
 
 /// The sum of `scalars[i] * bases[i]` in G2.
 pub fn msm_g2(bases: &[G2Affine], scalars: &[Scalar], lanes: Lanes, control: &Control) -> Result<G2Projective> {
-    match lanes {
-        Lanes::Auto | Lanes::Portable => sum::<Portable<G2Affine>>(bases, scalars, control),
+    match lanes.best() {
+        #[cfg(target_arch = "x86_64")]
+        Best::Ifma => sum::<Portable<G2Affine>>(bases, scalars, control),
+        Best::Portable => sum::<Portable<G2Affine>>(bases, scalars, control),
     }
 }
 
@@ -95,14 +101,17 @@ fn sum_in_windows<L: PointLane>(
 ) -> Result<Curve<L>> {
     let mut sums = huge_vec(L::infinity(), windows.count * windows.buckets());
     let mut digits = vec![0; windows.count * chunk.min(bases.len())];
+    let mut table = huge_vec(L::infinity(), chunk.min(bases.len()));
     for (index, (bases, scalars)) in bases.chunks(chunk).zip(scalars.chunks(chunk)).enumerate() {
         control.check("a multi-scalar multiplication")?;
         let digits = &mut digits[..windows.count * bases.len()];
         digits::split(scalars, windows, digits);
-        let table = table::<L>(bases, control)?;
+        let table = &mut table[..bases.len()];
+        encode::<L>(bases, table, control)?;
+        let table = &*table;
         sums.par_chunks_mut(windows.buckets())
             .zip(digits.par_chunks(bases.len()))
-            .try_for_each(|(sums, digits)| buckets::accumulate::<L>(&table, digits, sums, index == 0, control))?;
+            .try_for_each(|(sums, digits)| buckets::accumulate::<L>(table, digits, sums, index == 0, control))?;
     }
     let window_sums: Vec<_> = sums
         .par_chunks(windows.buckets())
@@ -118,17 +127,15 @@ fn sum_in_windows<L: PointLane>(
     Ok(result)
 }
 
-/// The points in the lane's own form. Where that is the points' own form, a copy still pays: it lies on huge
-/// pages, and every point is looked up once a window at a random place.
-fn table<L: PointLane>(bases: &[L::Point], control: &Control) -> Result<Vec<L::Entry>> {
+/// Writes the points in the lane's own form. Where that is the points' own form, a copy still pays: the table
+/// lies on huge pages, and every point is looked up once a window at a random place.
+fn encode<L: PointLane>(bases: &[L::Point], table: &mut [L::Entry], control: &Control) -> Result<()> {
     const RUN: usize = 1 << 13;
-    let mut entries = huge_vec(L::infinity(), bases.len());
-    entries.par_chunks_mut(RUN).zip(bases.par_chunks(RUN)).try_for_each(|(entries, bases)| {
+    table.par_chunks_mut(RUN).zip(bases.par_chunks(RUN)).try_for_each(|(entries, bases)| {
         control.check("a multi-scalar multiplication")?;
         L::new().encode(bases, entries);
         Ok(())
-    })?;
-    Ok(entries)
+    })
 }
 
 #[cfg(test)]

@@ -148,6 +148,16 @@ fn portable_long_buckets_are_cut_and_joined() {
     long_buckets_are_cut_and_joined::<Portable<G2Affine>>();
 }
 
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn ifma_g1_sums_equal_naive_ones_in_all_windows_and_chunks() {
+    if super::ifma::available() {
+        sums_equal_naive_ones::<super::ifma::G1>(&SIZES);
+        sums_do_not_depend_on_windows_and_chunks::<super::ifma::G1>();
+        long_buckets_are_cut_and_joined::<super::ifma::G1>();
+    }
+}
+
 #[test]
 fn a_cancelled_sum_stops_with_the_cancelled_error() {
     let token = crate::pipeline::CancelToken::new();

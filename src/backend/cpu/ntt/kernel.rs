@@ -45,10 +45,12 @@ impl<V: Eight> Tree<V> {
         if size.trailing_zeros() % 2 == 1 {
             let (low, high) = buffer.split_at_mut(size / 2);
             for (a, b) in low.iter_mut().zip(high) {
-                if !self.plain {
+                if self.plain {
+                    V::cross_first(a, b);
+                } else {
                     b.scale(&self.roots[1]);
+                    V::cross(a, b);
                 }
-                V::cross(a, b);
             }
             nodes = 2;
         }
@@ -57,7 +59,8 @@ impl<V: Eight> Tree<V> {
                 let block = &mut buffer[node * (size / nodes)..(node + 1) * (size / nodes)];
                 let upper = &self.roots[nodes + node];
                 let lower = [&self.roots[2 * (nodes + node)], &self.roots[2 * (nodes + node) + 1]];
-                two_levels(block, (node > 0 || !self.plain).then_some((upper, lower[0])), lower[1]);
+                let ones = self.plain && node == 0 && (V::REDUCED || nodes == 1);
+                two_levels(block, (!ones).then_some((upper, lower[0])), lower[1]);
             }
             nodes *= 4;
         }
@@ -87,10 +90,10 @@ fn two_levels<V: Eight>(block: &mut [V], left: Option<(&V::Factor, &V::Factor)>,
         }
         None => {
             for ((a, b), (c, d)) in quads {
-                V::cross(a, c);
-                V::cross(b, d);
+                V::cross_first(a, c);
+                V::cross_first(b, d);
                 d.scale(right);
-                V::cross(a, b);
+                V::cross_first(a, b);
                 V::cross(c, d);
             }
         }

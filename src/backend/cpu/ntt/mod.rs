@@ -6,6 +6,8 @@
 //! Coset and 1/N factors are part of the twiddle factors, except for the coset's powers on the output side,
 //! which cost one product an element.
 
+#[cfg(target_arch = "x86_64")]
+mod ifma;
 mod kernel;
 mod plan;
 mod portable;
@@ -19,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::groth16::domain::{root_of_unity, Transform};
 use crate::pipeline::Control;
 
-use super::lane::Lanes;
+use super::lane::{Best, Lanes};
 use super::memory::huge_vec;
 use plan::Plan;
 use vector::Eight;
@@ -40,6 +42,8 @@ pub struct Ntt {
 enum Engine {
     Small,
     Portable(Box<Passes<portable::Scalars>>),
+    #[cfg(target_arch = "x86_64")]
+    Ifma(Box<Passes<ifma::Registers>>),
 }
 
 /// The four directions and the scratch buffers of one vector type.
@@ -68,9 +72,11 @@ impl Ntt {
                 detail: format!("a transform of size 2^{log_size} is not supported; the maximum is 2^{MAX_LOG_SIZE}"),
             });
         }
-        let engine = match lanes {
+        let engine = match lanes.best() {
             _ if log_size < SMALL => Engine::Small,
-            Lanes::Auto | Lanes::Portable => Engine::Portable(Box::new(Passes::new(log_size))),
+            #[cfg(target_arch = "x86_64")]
+            Best::Ifma => Engine::Ifma(Box::new(Passes::new(log_size))),
+            Best::Portable => Engine::Portable(Box::new(Passes::new(log_size))),
         };
         Ok(Ntt { log_size, engine })
     }
@@ -90,6 +96,8 @@ impl Ntt {
                 Ok(())
             }
             Engine::Portable(passes) => passes.run(direction, values, control),
+            #[cfg(target_arch = "x86_64")]
+            Engine::Ifma(passes) => passes.run(direction, values, control),
         }
     }
 }

@@ -18,6 +18,8 @@ impl Eight for Scalars {
 
     const ZERO: Self = Scalars([blst_fr { l: [0; 4] }; 8]);
 
+    const REDUCED: bool = true;
+
     fn factor(value: &Scalar) -> blst_fr {
         (*value).into()
     }
@@ -67,6 +69,11 @@ impl Eight for Scalars {
             a.l = sum;
             b.l = difference;
         }
+    }
+
+    #[inline(always)]
+    fn cross_first(a: &mut Self, b: &mut Self) {
+        Self::cross(a, b);
     }
 
     #[inline(always)]
