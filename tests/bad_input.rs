@@ -297,7 +297,7 @@ fn without_a_miner_all_but_the_derivation_of_the_replica_id_is_checked() {
     assert!(run(&fixture.c1, fixture.sector + 1).is_ok(), "the replica id alone does not tell the sector");
 
     for (pointer, code) in
-        [("/comm_r/0", VANILLA), ("/comm_d/0", VANILLA), ("/replica_id/0", VANILLA), ("/seed/0", CHALLENGE)]
+        [("/comm_r/0", VANILLA), ("/comm_d/0", VANILLA), ("/replica_id/0", CHALLENGE), ("/seed/0", CHALLENGE)]
     {
         let mut c1 = document(&fixture);
         flip(c1.pointer_mut(pointer).unwrap());
