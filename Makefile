@@ -38,8 +38,8 @@ go-test: go
 
 # Renews the committed header, and the Go package's copy, from the sources.
 header:
-	set -e; out=$$(cargo check --locked --lib --message-format json-render-diagnostics | \
-	    sed -n 's/.*"reason":"build-script-executed".*[ /#]cuporep[#@].*"out_dir":"\([^"]*\)".*/\1/p' | tail -n 1); \
+	set -e; out=$$(cargo build --locked --release --lib --message-format json-render-diagnostics | \
+	    sed -n 's/.*"reason":"build-script-executed".*[/#]cuporep[#@].*"out_dir":"\([^"]*\)".*/\1/p' | tail -n 1); \
 	cp "$$out/cuporep.h" include/cuporep.h; cp include/cuporep.h go/cuporep.h
 
 lint:

@@ -92,8 +92,8 @@ func (p *Prover) Verify(ctx context.Context, request Request, proof []byte) erro
 	return p.use(func(n *native) error { return n.verify(ctx, &request, proof) })
 }
 
-// Preload opens and checks the parameters of a sector size (in bytes) and loads or records its circuit, so that the
-// first proof need not.
+// Preload opens, checks and loads the parameters of a sector size (in bytes) and loads or records its circuit, so that
+// the first proof need not. It waits for its turn as a proof does.
 func (p *Prover) Preload(ctx context.Context, sectorSize uint64) error {
 	return p.use(func(n *native) error { return n.preload(ctx, sectorSize) })
 }

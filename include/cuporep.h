@@ -767,7 +767,8 @@ int32_t cuporep_verify(const struct cuporep_prover *prover,
                        size_t proof_len);
 
 /**
- * Opens and checks the parameters of a sector size and loads or records its circuit, so that the first proof need not.
+ * Opens, checks and loads the parameters of a sector size and loads or records its circuit, so that the first proof
+ * need not. Waits for its turn as a proof does.
  *
  * Returns: 0; CUPOREP_CLASS_PARAMETERS; or another.
  * In:      sector_size: bytes of the sector, such as 34359738368.

@@ -71,16 +71,6 @@ impl CircuitVisitor for RecordBlank<'_> {
     }
 }
 
-struct Assign<'a>(&'a R1cs, &'a Control);
-
-impl CircuitVisitor for Assign<'_> {
-    type Output = Result<PartitionWitness>;
-
-    fn visit<C: Circuit<Scalar>>(self, circuit: C) -> Self::Output {
-        self.0.assign(circuit, self.1)
-    }
-}
-
 impl Prover {
     /// A prover on the CPU.
     ///
@@ -227,19 +217,27 @@ impl Prover {
         self.parameter_dir.clone().unwrap_or_else(environment::parameter_dir)
     }
 
-    /// Opens and checks the parameters of a size and loads or records its circuit, so that the first proof need not.
+    /// Opens, checks and loads the parameters of a size and loads or records its circuit, so that the first proof need
+    /// not. Waits for its turn as a proof does.
     pub fn preload(&self, size: SectorSize, directory: &Path, control: &Control) -> Result<()> {
+        let open = || self.run(|| control.stage(Stage::Parameters, None, || self.open(size, directory, control)));
+        open()?;
+        let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
+        let parameters = open()?;
+        self.require_memory(size)?;
         self.run(|| {
-            control.stage(Stage::Parameters, None, || self.open(size, directory, control))?;
             control.stage(Stage::Shape, None, || self.shape(size, directory, control))?;
-            Ok(())
+            control.stage(Stage::Parameters, None, || self.backend.load(&parameters.file, control))
         })
     }
 
     /// Forgets the parameters and the circuit of a size; proofs that are being made keep theirs.
     pub fn evict(&self, size: SectorSize) {
         self.shapes.lock().remove(&size);
-        self.parameters.lock().remove(&size);
+        if self.parameters.lock().remove(&size).is_some() {
+            // What the backend keeps may be of another size; that is loaded again.
+            self.backend.release();
+        }
     }
 
     /// Gives back the memory that is kept between proofs: parameters and circuits.
@@ -309,7 +307,7 @@ impl Prover {
             .into_par_iter()
             .map(|partition| {
                 control.stage(Stage::Witness, Some(partition), || {
-                    let witness = porep::visit_partition_circuit(c1, partition, Assign(r1cs, control))??;
+                    let witness = porep::witness(c1, partition, r1cs.full_positions(), control)?;
                     let inputs = porep::public_inputs(c1, partition)?;
                     Ok((witness, inputs))
                 })

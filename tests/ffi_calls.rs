@@ -96,8 +96,8 @@ type Change = (&'static str, fn(&mut Value), i32);
 const CHANGES: [Change; 8] = [
     ("/registered_proof", |value| *value = json!("StackedDrg2KiBV9"), 104),
     ("/vanilla_proofs/StackedDrg2KiBV1/0", |value| drop(value.as_array_mut().unwrap().pop()), 105),
-    ("/comm_r", |value| *value = json!([0; 32]), 106),
-    ("/comm_d", |value| *value = json!([255; 32]), 106),
+    ("/comm_r", |value| *value = json!([0u8; 32].as_slice()), 106),
+    ("/comm_d", |value| *value = json!([255u8; 32].as_slice()), 106),
     ("/seed/0", |value| *value = json!(value.as_u64().unwrap() ^ 1), 107),
     ("/ticket/0", |value| *value = json!(value.as_u64().unwrap() ^ 1), 107),
     ("/vanilla_proofs/StackedDrg2KiBV1/0/0/encoding_proof/node", |value| *value = json!(64), 107),
@@ -179,7 +179,9 @@ fn wrong_parameter_files_have_their_numbers() {
     let (code, message) = preload();
     assert_eq!(code, 202, "{message}");
     assert!(message.contains("22 bytes") && message.contains(&set.params_bytes.to_string()), "{message}");
+    // The right size, and nothing in it.
     fs::File::create(&file).unwrap().set_len(set.params_bytes).unwrap();
+    fs::write(file.with_extension("vk"), [0; 4708]).unwrap();
     let (code, message) = preload();
     assert_eq!(code, 203, "{message}");
     fs::remove_file(&file).unwrap();

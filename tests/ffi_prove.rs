@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use common::{fixture, test_parameters, Fixture, SMALL};
@@ -20,13 +21,16 @@ use cuporep::ffi::{
 };
 use cuporep::porep::SectorSize;
 
-struct Handle(*mut cuporep_prover);
+/// A prover of the ABI. One at a time in this process, as each has threads for all cores and some tests look at time.
+struct Handle(*mut cuporep_prover, #[allow(dead_code, reason = "held")] MutexGuard<'static, ()>);
 
 // SAFETY: the header allows calls from any thread.
 unsafe impl Sync for Handle {}
 
 impl Handle {
     fn new(host_bytes: u64) -> Self {
+        static ONE: Mutex<()> = Mutex::new(());
+        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let directory = CString::new(test_parameters(SectorSize::KiB2).as_os_str().as_bytes()).unwrap();
         let mut prover = ptr::null_mut();
         // SAFETY: all pointers are good during the call; zero is the default of each member.
@@ -40,7 +44,7 @@ impl Handle {
             cuporep_prover_new(&raw mut prover, ptr::null_mut(), 0, &raw const config)
         };
         assert_eq!(code, 0);
-        Handle(prover)
+        Handle(prover, one)
     }
 }
 
@@ -161,7 +165,7 @@ struct Stop {
     stage: i32,
     token: *mut cuporep_cancel_token,
     begun: Instant,
-    at: std::sync::Mutex<Option<Duration>>,
+    at: Mutex<Option<Duration>>,
 }
 
 unsafe extern "C-unwind" fn cancel_at(user: *mut c_void, event: *const cuporep_event) {

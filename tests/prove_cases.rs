@@ -108,6 +108,12 @@ fn v1_1_8mib_equals_the_expected_bytes() {
 }
 
 #[test]
+#[ignore = "makes 2 GB of parameters, a few minutes"]
+fn v1_1_512mib_fabricated_equals_the_expected_bytes() {
+    assert_expected_proof("StackedDrg512MiBV1_1-fab-007", SectorSize::MiB512);
+}
+
+#[test]
 fn non_interactive_2kib_gives_the_expected_circuit_proofs() {
     let case = fixture("StackedDrg2KiBV1_2_Feat_NonInteractivePoRep-000");
     let proof = prove(&case, SectorSize::KiB2).unwrap();

@@ -30,6 +30,9 @@ pub trait Backend: Send + Sync {
     /// The most bytes of host memory that one proof with such parameters takes, beyond what is held already.
     fn memory_needed(&self, expected: &Expected) -> u64;
 
+    /// Loads what is kept between proofs.
+    fn load(&self, parameters: &Parameters, control: &Control) -> Result<()>;
+
     /// The sums of every witness, in order.
     fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>>;
 

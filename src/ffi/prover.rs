@@ -237,7 +237,8 @@ pub unsafe extern "C" fn cuporep_verify(
     }
 }
 
-/// Opens and checks the parameters of a sector size and loads or records its circuit, so that the first proof need not.
+/// Opens, checks and loads the parameters of a sector size and loads or records its circuit, so that the first proof
+/// need not. Waits for its turn as a proof does.
 ///
 /// Returns: 0; CUPOREP_CLASS_PARAMETERS; or another.
 /// In:      sector_size: bytes of the sector, such as 34359738368.

@@ -46,6 +46,7 @@ impl CpuBackend {
         &self,
         job: &Job<'_>,
         bases: &Bases,
+        transform: &Ntt,
         witness: &PartitionWitness,
         partition: usize,
     ) -> Result<ProofParts> {
@@ -57,8 +58,7 @@ impl CpuBackend {
             Ok(values)
         };
         let (a, b) = control.stage(Stage::Evaluate, partition, || Ok((evaluate(Matrix::A)?, evaluate(Matrix::B)?)))?;
-        let transform = Ntt::new(r1cs.log_domain(), self.lanes)?;
-        let h = control.stage(Stage::Transform, partition, || quotient(&transform, a, b, control))?;
+        let h = control.stage(Stage::Transform, partition, || quotient(transform, a, b, control))?;
         let h = control.stage(Stage::SumH, partition, || msm_g1(&bases.h, &h, self.lanes, control))?;
         let query = Query::of_l(r1cs, witness);
         let l = control.stage(Stage::SumL, partition, || query.sum(&bases.l, self.lanes, control))?;
@@ -72,10 +72,13 @@ impl CpuBackend {
 }
 
 /// Bytes that the sums use beside bases and scalars, at most.
-const SCRATCH: u64 = 300 << 20;
+const SUM_SCRATCH: u64 = 300 << 20;
 
-/// Bytes of one witness value, of one evaluation, of one coefficient.
+/// Bytes of one evaluation or coefficient.
 const SCALAR: u64 = 32;
+
+/// Bytes that a transform keeps for each element: five limbs of 52 bits, in 64 each.
+const TRANSFORM_SCRATCH: u64 = 40;
 
 impl Backend for CpuBackend {
     fn name(&self) -> &str {
@@ -87,22 +90,28 @@ impl Backend for CpuBackend {
         let domain = 1u64 << counts.log_domain;
         let rows = domain.min(counts.aux as u64 + counts.aux as u64 / 50);
         let held = self.bases.lock().as_ref().map_or(0, |held| held.bytes());
-        // a, b and c of the quotient.
-        let vectors = 3 * SCALAR * domain;
         // The recorded rows of A, B and C hold about six entries a row together.
         let constraints = rows * 6 * 8;
-        // The unpacked assignment while a witness is made, and the packed one.
-        let witness = SCALAR * counts.aux as u64;
+        // Witnesses: a bit for each variable, and 2 % of them full-width.
+        let witness = counts.aux as u64;
+        // One vector and the transform's scratch all the time; two more vectors while the quotient is computed,
+        // what the sums need afterwards.
+        let vectors = (SCALAR + TRANSFORM_SCRATCH) * domain + (2 * SCALAR * domain).max(SUM_SCRATCH);
         let bases = Bases::bytes_of(counts).saturating_sub(held);
-        bases + vectors + constraints + witness + SCRATCH
+        bases + constraints + witness + vectors
+    }
+
+    fn load(&self, parameters: &Parameters, control: &Control) -> Result<()> {
+        self.bases(parameters, control).map(drop)
     }
 
     fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>> {
         let bases = job.control.stage(Stage::Parameters, None, || self.bases(job.parameters, job.control))?;
+        let transform = Ntt::new(job.r1cs.log_domain(), self.lanes)?;
         job.witnesses
             .iter()
             .enumerate()
-            .map(|(index, witness)| self.prove_one(job, &bases, witness, job.first_partition + index))
+            .map(|(index, witness)| self.prove_one(job, &bases, &transform, witness, job.first_partition + index))
             .collect()
     }
 

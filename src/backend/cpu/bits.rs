@@ -28,7 +28,7 @@ pub fn bit_sum_g1(bases: &[G1Affine], selected: &Bitmap, lanes: Lanes, control: 
 pub fn bit_sum_g2(bases: &[G2Affine], selected: &Bitmap, lanes: Lanes, control: &Control) -> Result<G2Projective> {
     match lanes.best() {
         #[cfg(target_arch = "x86_64")]
-        Best::Ifma => sum::<Portable<G2Affine>>(bases, selected, control),
+        Best::Ifma => sum::<ifma::G2>(bases, selected, control),
         Best::Portable => sum::<Portable<G2Affine>>(bases, selected, control),
     }
 }
@@ -208,6 +208,7 @@ mod tests {
     fn ifma_sums_equal_projective_additions() {
         if super::ifma::available() {
             sums_equal_projective_additions::<super::ifma::G1>(&SIZES);
+            sums_equal_projective_additions::<super::ifma::G2>(&SIZES[..11]);
         }
     }
 
@@ -232,14 +233,23 @@ mod tests {
     #[test]
     #[ignore = "measurement"]
     fn measure_bit_sums() {
-        let size = 2_680_000;
+        let size = 4 * 64 * 10_469;
         let mut rng = StdRng::seed_from_u64(2);
-        let points = sample_points(size);
+        let points = sample_points::<G1Affine>(size);
         let mut selected = Bitmap::zeros(size);
         (0..size).filter(|_| rng.gen_bool(0.474)).collect::<Vec<_>>().iter().for_each(|&index| selected.set(index));
         for lanes in [Lanes::Portable, Lanes::Auto, Lanes::Portable, Lanes::Auto] {
             measure(&format!("{lanes:?} sum of {}", selected.count_ones()), || {
                 bit_sum_g1(&points, &selected, lanes, &Control::new()).unwrap();
+            });
+        }
+        let points_g2 = sample_points::<G2Affine>(size / 4);
+        let selected_g2 =
+            Bitmap::from_words(selected.words()[..points_g2.len().div_ceil(64)].to_vec(), points_g2.len());
+        let selected_g2 = selected_g2.unwrap();
+        for lanes in [Lanes::Portable, Lanes::Auto] {
+            measure(&format!("{lanes:?} sum of {} in G2", selected_g2.count_ones()), || {
+                bit_sum_g2(&points_g2, &selected_g2, lanes, &Control::new()).unwrap();
             });
         }
         let chosen: Vec<&blst::blst_p1_affine> = selected.ones().map(|index| points[index].as_ref()).collect();

@@ -1,19 +1,19 @@
 //! Sample points and timing for tests and measurements.
 
-use blstrs::{G1Affine, G1Projective, Scalar};
+use blstrs::Scalar;
 use group::{Curve, Group};
 
-use crate::curve::BatchAdder;
+use crate::curve::{AffinePoint, BatchAdder};
 
 /// Distinct points B + i S for i below `count`.
-pub(super) fn sample_points(count: usize) -> Vec<G1Affine> {
+pub(super) fn sample_points<P: AffinePoint>(count: usize) -> Vec<P> {
     let mut adder = BatchAdder::new();
-    let mut points = vec![(G1Projective::generator() * Scalar::from(0x5a5a_1234)).to_affine()];
-    let mut step = G1Projective::generator() * Scalar::from(0x1234_5678_9abc);
+    let mut points = vec![(P::Projective::generator() * Scalar::from(0x5a5a_1234)).to_affine()];
+    let mut step = P::Projective::generator() * Scalar::from(0x1234_5678_9abc);
     while points.len() < count {
         let len = points.len();
         points.extend_from_within(..len.min(count - len));
-        let step_affine: G1Affine = step.to_affine();
+        let step_affine: P = step.to_affine();
         adder.add_with(&mut points[len..], |_| step_affine);
         step = step.double();
     }

@@ -42,4 +42,4 @@ impl Lanes {
 pub(crate) mod ifma;
 mod points;
 
-pub(crate) use points::{PointLane, Portable, Reference, NEGATIVE, NONE};
+pub(crate) use points::{prefetch, PointLane, Portable, Reference, NEGATIVE, NONE};

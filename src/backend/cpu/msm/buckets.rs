@@ -8,7 +8,7 @@
 use rayon::prelude::*;
 
 use super::digits::MINUS;
-use crate::backend::cpu::lane::{PointLane, Reference, NEGATIVE, NONE};
+use crate::backend::cpu::lane::{prefetch, PointLane, Reference, NEGATIVE, NONE};
 use crate::backend::cpu::shared::SharedSlice;
 use crate::error::Result;
 use crate::pipeline::Control;
@@ -157,9 +157,13 @@ unsafe fn add_pieces<L: PointLane>(
 ) -> Result<()> {
     let block = L::BATCH * L::WIDTH;
     let run = block * pieces.len().div_ceil(4 * block * rayon::current_num_threads()).max(1);
-    pieces.par_chunks(run).try_for_each(|pieces| {
+    pieces.par_chunks(run).try_for_each(|all| {
         let mut rows = Rows::<L>::new();
-        for pieces in pieces.chunks(block) {
+        for (index, pieces) in all.chunks(block).enumerate() {
+            let following = all.get(index * block + pieces.len()..).unwrap_or(&[]);
+            for piece in following.iter().take(block) {
+                prefetch(&references[piece.start as usize]);
+            }
             rows.sum(table, references, pieces, control)?;
             if !fresh {
                 // SAFETY: this task alone touches the sums of its whole pieces' buckets.
@@ -201,9 +205,12 @@ impl<L: PointLane> Rows<L> {
     fn sum(&mut self, table: &[L::Entry], references: &[Reference], pieces: &[Piece], control: &Control) -> Result<()> {
         let longest = pieces[0].len;
         fill::<L>(&mut self.row, references, pieces, 0);
+        bring(table, &self.row);
+        fill::<L>(&mut self.next, references, pieces, 1);
+        bring(table, &self.next);
         let groups = self.row.len() / L::WIDTH;
         self.lane.load(&mut self.groups[..groups], table, &self.row);
-        fill::<L>(&mut self.row, references, pieces, 1);
+        std::mem::swap(&mut self.row, &mut self.next);
         for position in 1..longest {
             if position % 64 == 0 {
                 control.check("a multi-scalar multiplication")?;
@@ -237,6 +244,13 @@ impl<L: PointLane> Rows<L> {
         let groups = count.div_ceil(L::WIDTH);
         self.lane.store(&self.groups[..groups], &mut self.spare[..groups * L::WIDTH]);
         &self.spare[..count]
+    }
+}
+
+/// Asks for the entries of a row.
+fn bring<T>(table: &[T], row: &[Reference]) {
+    for entry in row.iter().filter_map(|reference| table.get((reference & !NEGATIVE) as usize)) {
+        prefetch(entry);
     }
 }
 

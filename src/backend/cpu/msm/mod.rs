@@ -1,8 +1,9 @@
 //! Multi-scalar multiplication for full-width scalars: Pippenger's buckets in affine coordinates.
 //! Knows no protocol.
 //!
-//! Scratch for 2^22 points in G1: bucket sums (94 MB), digits and table of a chunk (31 and 50 MB) and, for each
-//! window in work, references and piece sums (10 MB).
+//! Scratch for many points in G1: bucket sums (94 MB, with IFMA 126 MB), digits and table of a chunk (31 MB and
+//! 50 MB, with IFMA 67 MB) and, for each window in work, references and pieces (5 MB): about 200 MB in all; in G2
+//! bucket sums and table take twice as much. Fewer points need fewer buckets: 2^16 points take 25 MB.
 
 mod buckets;
 mod digits;
@@ -66,7 +67,7 @@ pub fn msm_g1(bases: &[G1Affine], scalars: &[Scalar], lanes: Lanes, control: &Co
 pub fn msm_g2(bases: &[G2Affine], scalars: &[Scalar], lanes: Lanes, control: &Control) -> Result<G2Projective> {
     match lanes.best() {
         #[cfg(target_arch = "x86_64")]
-        Best::Ifma => sum::<Portable<G2Affine>>(bases, scalars, control),
+        Best::Ifma => sum::<ifma::G2>(bases, scalars, control),
         Best::Portable => sum::<Portable<G2Affine>>(bases, scalars, control),
     }
 }

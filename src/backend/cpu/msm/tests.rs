@@ -104,8 +104,8 @@ fn sums_do_not_depend_on_windows_and_chunks<L: PointLane>() {
     let size = 700;
     let sample = Sample::<L::Point>::new(random(size, &mut rng));
     let repeated = Sample::<L::Point>::new(point_kinds(size, &mut rng).swap_remove(2));
-    for bits in [2, 3, 5, 8, 11, 13] {
-        for chunk in [100, 699, 700, 1000] {
+    for bits in [2, 3, 8, 11] {
+        for chunk in [100, 699, 1000] {
             for scalars in scalar_kinds(size, &mut rng).into_iter().step_by(2) {
                 check::<L>(&sample, &scalars, Some(Windows::new(bits)), chunk);
                 check::<L>(&repeated, &scalars, Some(Windows::new(bits)), chunk);
@@ -158,6 +158,15 @@ fn ifma_g1_sums_equal_naive_ones_in_all_windows_and_chunks() {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn ifma_g2_sums_equal_naive_ones_and_long_buckets_are_cut() {
+    if super::ifma::available() {
+        sums_equal_naive_ones::<super::ifma::G2>(&[0, 1, 3, 63, 64, 129, 1000]);
+        long_buckets_are_cut_and_joined::<super::ifma::G2>();
+    }
+}
+
 #[test]
 fn a_cancelled_sum_stops_with_the_cancelled_error() {
     let token = crate::pipeline::CancelToken::new();
@@ -183,7 +192,7 @@ fn measure_sums() {
     let log_size: u32 = std::env::var("LOG_SIZE").map_or(22, |text| text.parse().unwrap());
     let size = 1usize << log_size;
     let mut rng = StdRng::seed_from_u64(4);
-    let points = sample_points(size);
+    let points = sample_points::<G1Affine>(size);
     let scalars = random(size, &mut rng);
     let same = vec![scalars[0]; size];
     let control = Control::new();
@@ -201,4 +210,10 @@ fn measure_sums() {
     let mut expected = Default::default();
     measure(&format!("2^{log_size} blst"), || expected = blst::MultiPoint::mult(raw.as_slice(), &bytes, 255));
     assert!(results.iter().all(|result| *result.as_ref() == expected));
+    let points = sample_points::<G2Affine>(size / 64);
+    for lanes in [Lanes::Portable, Lanes::Auto] {
+        measure(&format!("2^{} {lanes:?} in G2", log_size - 6), || {
+            msm_g2(&points, &scalars[..points.len()], lanes, &control).unwrap();
+        });
+    }
 }

@@ -57,6 +57,8 @@ pub(crate) trait Field<const N: usize>: Modulus<N> {
     const TIMES_3: Limbs<N> = limbs::multiple(&Self::ONCE, 3);
     /// Four times the modulus.
     const TIMES_4: Limbs<N> = limbs::multiple(&Self::ONCE, 4);
+    /// Eight times the modulus.
+    const TIMES_8: Limbs<N> = limbs::multiple(&Self::ONCE, 8);
     /// One in Montgomery form.
     const ONE: Limbs<N> = limbs::power_of_two(&Self::ONCE, N * BITS);
 }

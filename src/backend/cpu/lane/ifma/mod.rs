@@ -6,10 +6,11 @@
 mod field;
 mod limbs;
 mod points;
+mod wide;
 
 pub(crate) use field::{add, multiply, normalize, subtract, transpose, Field, Fr, Limbs, Modulus, Vector};
 pub(crate) use limbs::split;
-pub(crate) use points::G1;
+pub(crate) use points::{G1, G2};
 
 /// Whether this processor has every instruction that this module uses.
 pub(crate) fn available() -> bool {
