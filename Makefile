@@ -6,7 +6,7 @@ LD ?= ld
 OBJCOPY ?= objcopy
 AR ?= ar
 
-.PHONY: dist header lint
+.PHONY: dist go go-test header lint
 
 # The static archive, header and pkg-config file, below PREFIX. Cargo cannot hide the symbols of a static library, so
 # all objects become one, of which only ours stay global: a program can link other Rust archives and other copies of
@@ -27,11 +27,20 @@ dist:
 	    'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lcuporep' 'Libs.private: -lm -ldl -lpthread' \
 	    > '$(PREFIX)/lib/pkgconfig/cuporep.pc'
 
-# Renews the committed header from the sources.
+# The archive of `make dist`, beside the Go package that links it.
+go:
+	set -e; work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; $(MAKE) dist PREFIX="$$work"; \
+	cp "$$work/lib/libcuporep.a" go/libcuporep.a
+
+# Everything that is tested of the Go package; makes 1.1 GB of insecure parameters below the target directory once.
+go-test: go
+	go/test.sh
+
+# Renews the committed header, and the Go package's copy, from the sources.
 header:
 	set -e; out=$$(cargo build --locked --release --lib --message-format json-render-diagnostics | \
 	    sed -n 's/.*"reason":"build-script-executed".*[/#]cuporep[#@].*"out_dir":"\([^"]*\)".*/\1/p' | tail -n 1); \
-	cp "$$out/cuporep.h" include/cuporep.h
+	cp "$$out/cuporep.h" include/cuporep.h; cp include/cuporep.h go/cuporep.h
 
 lint:
 	cargo fmt --check

@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let proof = prover.prove(&ProveRequest {
         c1: &c1,
         sector: sector.parse()?,
-        miner: miner.parse()?,
+        miner: Some(miner.parse()?),
         parameter_dir: Some(params.into()),
         placement: Default::default(),
         fixed_randomness: None,

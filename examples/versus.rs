@@ -36,7 +36,7 @@ fn prove_here(case: &Case, params: &Path) -> Result<usize, Failure> {
     let proof = Prover::new(Config::default())?.prove(&ProveRequest {
         c1: &case.c1,
         sector: case.sector,
-        miner: case.miner,
+        miner: Some(case.miner),
         parameter_dir: Some(params.to_path_buf()),
         placement: Default::default(),
         fixed_randomness: None,

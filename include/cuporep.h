@@ -5,7 +5,8 @@
  *
  * Results.  Every function that can fail returns 0 or a number of `enum cuporep_status`. The number divided by
  * 100 is its class (`enum cuporep_class`), which says whether trying again can help. Numbers never change their
- * meaning; later versions may add some.
+ * meaning; later versions may add some, but none whose last two digits are 90 to 99: those are left to bindings in
+ * other languages.
  *
  * Messages.  `err` is a buffer of the caller of `err_cap` bytes, or NULL with 0. On failure it receives what is
  * wrong, where, and what to do, in UTF-8, NUL-ended, cut at a character if it is too long; on success the empty
@@ -591,6 +592,17 @@ typedef struct cuporep_request {
      * The first argument of `progress`.
      */
     void *progress_user;
+    /**
+     * 1: the miner is not known and `miner_actor_id` is ignored. The replica id is then taken as the C1 output has
+     * it, and everything else is checked against it. 0: it must be that of the sector and the miner.
+     */
+    int32_t miner_unknown;
+    /**
+     * 1: the proof is what goes on chain, as seal commit phase 2 of a node returns it. That of a non-interactive
+     * proof would be an aggregate, which this version does not make: CUPOREP_STATUS_PROOF_TYPE, before anything long
+     * is done. 0: the proofs of the partitions, of every kind.
+     */
+    int32_t on_chain;
 } cuporep_request;
 
 /**
@@ -741,6 +753,7 @@ int32_t cuporep_check_c1(const struct cuporep_prover *prover,
 
 /**
  * Verifies a proof against the public inputs that the ids of a C1 output give. Checks the C1 output first.
+ * It verifies the proofs of the partitions, for a known miner.
  *
  * Returns: 0: the proof is valid. CUPOREP_STATUS_PROOF_INVALID, CUPOREP_STATUS_PROOF_FORM, or another.
  * In:      request: c1, sector_number, miner_actor_id, and what stops or watches the call.

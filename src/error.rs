@@ -113,9 +113,9 @@ pub enum Error {
     #[error("C1 output, {place}: {detail}")]
     C1Element { place: Place, detail: String },
 
-    /// Sector number, miner, ticket and comm_d do not give the replica id of the C1 output.
-    #[error("the C1 output does not belong to sector {sector} of miner {miner}: {detail}")]
-    C1Identity { sector: u64, miner: u64, detail: String },
+    /// Sector number, miner (where it is known), ticket and comm_d do not give the replica id of the C1 output.
+    #[error("the C1 output does not belong to sector {sector}{}: {detail}", of_miner(*miner))]
+    C1Identity { sector: u64, miner: Option<u64>, detail: String },
 
     /// A challenge or a parent is not the one that the sector's ids give.
     #[error("C1 output, {place}: {detail}")]
@@ -206,6 +206,10 @@ pub enum Error {
     /// An invariant of this library does not hold.
     #[error("internal error: {detail}")]
     Internal { detail: String },
+}
+
+fn of_miner(miner: Option<u64>) -> String {
+    miner.map(|miner| format!(" of miner {miner}")).unwrap_or_default()
 }
 
 impl Error {

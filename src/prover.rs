@@ -100,7 +100,10 @@ impl Prover {
     }
 
     /// Decodes and checks a C1 output: everything that can be wrong with it is found here.
-    pub fn check(&self, c1: &[u8], sector: u64, miner: u64, control: &Control) -> Result<CheckedC1> {
+    ///
+    /// Without a miner (`None`) the replica id is taken as it is; see [`porep::check`](crate::porep::check()).
+    pub fn check(&self, c1: &[u8], sector: u64, miner: impl Into<Option<u64>>, control: &Control) -> Result<CheckedC1> {
+        let miner = miner.into();
         self.run(|| {
             let c1 = control.stage(Stage::Decode, None, || C1Output::decode(c1))?;
             control.stage(Stage::Check, None, || porep::check(c1, sector, miner, control))
@@ -125,7 +128,8 @@ impl Prover {
     ) -> Result<SealProof> {
         let begin = Instant::now();
         let id = request.control.request_id();
-        let sector = format_args!("sector {} of miner {}", request.sector, request.miner);
+        let miner = request.miner.map_or_else(|| "unknown".to_owned(), |miner| miner.to_string());
+        let sector = format_args!("sector {} of miner {miner}", request.sector);
         log::debug!(
             "proof {id:?} of {sector}: begins, {:?}, priority {}",
             request.placement,

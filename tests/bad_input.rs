@@ -289,6 +289,35 @@ fn another_miner_or_sector_is_refused_with_both_ids() {
 }
 
 #[test]
+fn without_a_miner_all_but_the_derivation_of_the_replica_id_is_checked() {
+    let fixture = fixture(SMALL);
+    let run = |c1: &[u8], sector| check(C1Output::decode(c1)?, sector, None, &Control::new());
+    let checked = run(&fixture.c1, fixture.sector).unwrap();
+    assert_eq!((checked.sector(), checked.miner()), (fixture.sector, None));
+    assert!(run(&fixture.c1, fixture.sector + 1).is_ok(), "the replica id alone does not tell the sector");
+
+    for (pointer, code) in
+        [("/comm_r/0", VANILLA), ("/comm_d/0", VANILLA), ("/replica_id/0", CHALLENGE), ("/seed/0", CHALLENGE)]
+    {
+        let mut c1 = document(&fixture);
+        flip(c1.pointer_mut(pointer).unwrap());
+        let error = run(&serde_json::to_vec(&c1).unwrap(), fixture.sector).unwrap_err();
+        assert_eq!(error.code(), code, "{pointer}: {error}");
+    }
+
+    let enveloped = serde_json::to_vec(&json!({
+        "SectorNum": fixture.sector, "Phase1Out": STANDARD.encode(&fixture.c1), "SectorSize": 2048
+    }));
+    let enveloped = enveloped.unwrap();
+    assert!(run(&enveloped, fixture.sector).is_ok());
+    let error = run(&enveloped, fixture.sector + 1).unwrap_err();
+    assert_eq!(error.code(), IDENTITY, "{error}");
+    let words = [format!("sector {}", fixture.sector), format!("sector {}", fixture.sector + 1)];
+    assert!(words.iter().all(|word| error.to_string().contains(word)), "{error}");
+    assert!(!error.to_string().contains("miner"), "{error}");
+}
+
+#[test]
 fn a_flipped_digit_in_any_top_field_is_refused() {
     altered("/comm_r/0", flip, VANILLA, &["comm_r", "give"]);
     altered("/comm_d/0", flip, IDENTITY, &["replica id"]);

@@ -67,7 +67,7 @@ fn every_case_is_accepted() {
         let checked =
             check(c1, fixture.sector, fixture.miner, &Control::new()).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(checked.registered_proof().proof_len(), fixture.proof.len());
-        assert_eq!((checked.sector(), checked.miner()), (fixture.sector, fixture.miner));
+        assert_eq!((checked.sector(), checked.miner()), (fixture.sector, Some(fixture.miner)));
     }
 }
 

@@ -18,7 +18,7 @@ fn request<'a>(case: &'a Fixture, size: SectorSize) -> ProveRequest<'a> {
     ProveRequest {
         c1: &case.c1,
         sector: case.sector,
-        miner: case.miner,
+        miner: Some(case.miner),
         parameter_dir: Some(test_parameters(size).to_path_buf()),
         placement: Default::default(),
         fixed_randomness: Some(RANDOMNESS.parse().unwrap()),

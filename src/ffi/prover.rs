@@ -15,7 +15,7 @@ use super::status::cuporep_stage;
 use super::types::{cuporep_c1_info, cuporep_config, cuporep_report, cuporep_request, Output, CUPOREP_STAGES_MAX};
 use crate::error::{Error, Result};
 use crate::pipeline::Control;
-use crate::porep::{CheckedC1, SectorSize};
+use crate::porep::{CheckedC1, ProofKind, RegisteredProof, SectorSize};
 use crate::{Config, Prover, SealProof};
 
 /// Makes proofs; keeps parameters and circuits between calls.
@@ -207,6 +207,7 @@ pub unsafe extern "C" fn cuporep_check_c1(
 }
 
 /// Verifies a proof against the public inputs that the ids of a C1 output give. Checks the C1 output first.
+/// It verifies the proofs of the partitions, for a known miner.
 ///
 /// Returns: 0: the proof is valid. CUPOREP_STATUS_PROOF_INVALID, CUPOREP_STATUS_PROOF_FORM, or another.
 /// In:      request: c1, sector_number, miner_actor_id, and what stops or watches the call.
@@ -226,6 +227,10 @@ pub unsafe extern "C" fn cuporep_verify(
             let prover = handle("prover", prover)?.get()?;
             let proof = slice("proof", proof, proof_len)?;
             let request = request::request(request)?;
+            if request.prove.miner.is_none() {
+                let detail = "is 1, but a proof verifies only for a miner".into();
+                return Err(Error::Argument { name: "miner_unknown", detail });
+            }
             let c1 = check(prover, &request)?;
             prover.verify(&c1, proof, &prover.parameter_dir(), &request.prove.control)
         })
@@ -324,6 +329,9 @@ fn prove(
 ) -> Result<()> {
     let begin = Instant::now();
     let accept = |c1: &CheckedC1| {
+        if request.on_chain {
+            refuse_aggregate(c1.registered_proof())?;
+        }
         let needed = c1.registered_proof().proof_len();
         if needed > buffer.capacity {
             *buffer.length = needed;
@@ -343,6 +351,18 @@ fn prove(
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.pointer, bytes.len()) };
     *buffer.length = bytes.len();
     Ok(())
+}
+
+/// The partitions' proofs of a non-interactive proof must not pass for the aggregate that goes on chain.
+fn refuse_aggregate(proof: RegisteredProof) -> Result<()> {
+    if proof.kind != ProofKind::NonInteractivePoRep {
+        return Ok(());
+    }
+    Err(Error::ProofType {
+        what: format!("the aggregate of {proof}, which goes on chain,"),
+        supported: "the circuit proofs of its partitions, 192 bytes each".into(),
+        version: env!("CARGO_PKG_VERSION"),
+    })
 }
 
 fn check(prover: &Prover, request: &Request<'_>) -> Result<CheckedC1> {

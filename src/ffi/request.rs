@@ -17,6 +17,8 @@ const REQUEST_ID_CHARACTERS: usize = 128;
 /// A caller's request in our terms.
 pub(super) struct Request<'a> {
     pub prove: ProveRequest<'a>,
+    /// The proof must be what goes on chain.
+    pub on_chain: bool,
     pub progress: Arc<Progress>,
 }
 
@@ -45,28 +47,22 @@ pub(super) unsafe fn request<'a>(pointer: *const cuporep_request) -> Result<Requ
     if let Some(token) = unsafe { request.cancel_token.as_ref() } {
         control = control.with_cancel(token.token.clone());
     }
-    match request.has_deadline {
-        0 => {}
-        1 => {
-            // A deadline beyond what the clock can say never comes.
-            if let Some(deadline) = Instant::now().checked_add(Duration::from_millis(request.deadline_ms)) {
-                control = control.with_deadline(deadline);
-            }
-        }
-        other => {
-            return Err(Error::Argument { name: "has_deadline", detail: format!("is {other}, neither 0 nor 1") });
+    if flag("has_deadline", request.has_deadline)? {
+        // A deadline beyond what the clock can say never comes.
+        if let Some(deadline) = Instant::now().checked_add(Duration::from_millis(request.deadline_ms)) {
+            control = control.with_deadline(deadline);
         }
     }
     let prove = ProveRequest {
         c1,
         sector: request.sector_number,
-        miner: request.miner_actor_id,
+        miner: (!flag("miner_unknown", request.miner_unknown)?).then_some(request.miner_actor_id),
         parameter_dir: None,
         placement: Placement { policy: policy(request.policy)?, devices: devices.to_vec() },
         fixed_randomness: None,
         control,
     };
-    Ok(Request { prove, progress })
+    Ok(Request { prove, on_chain: flag("on_chain", request.on_chain)?, progress })
 }
 
 /// Reads a configuration; NULL is the default.
@@ -88,6 +84,14 @@ pub(super) unsafe fn config(pointer: *const cuporep_config) -> Result<Config> {
             threads: (config.threads != 0).then_some(config.threads as usize),
             memory: (config.host_bytes != 0).then_some(config.host_bytes),
         })
+    }
+}
+
+fn flag(name: &'static str, number: i32) -> Result<bool> {
+    match number {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(Error::Argument { name, detail: format!("is {other}, neither 0 nor 1") }),
     }
 }
 

@@ -231,7 +231,7 @@ mod tests {
             Error::ProofType { what: text(), supported: text(), version: "" },
             Error::C1Shape { place: place(), detail: text() },
             Error::C1Element { place: place(), detail: text() },
-            Error::C1Identity { sector: 0, miner: 0, detail: text() },
+            Error::C1Identity { sector: 0, miner: None, detail: text() },
             Error::C1Challenge { place: place(), detail: text() },
             Error::C1Vanilla { place: place(), detail: text() },
             Error::ProofForm { detail: text() },

@@ -97,6 +97,13 @@ pub struct cuporep_request {
     pub progress: cuporep_progress_fn,
     /// The first argument of `progress`.
     pub progress_user: *mut c_void,
+    /// 1: the miner is not known and `miner_actor_id` is ignored. The replica id is then taken as the C1 output has
+    /// it, and everything else is checked against it. 0: it must be that of the sector and the miner.
+    pub miner_unknown: i32,
+    /// 1: the proof is what goes on chain, as seal commit phase 2 of a node returns it. That of a non-interactive
+    /// proof would be an aggregate, which this version does not make: CUPOREP_STATUS_PROOF_TYPE, before anything long
+    /// is done. 0: the proofs of the partitions, of every kind.
+    pub on_chain: i32,
 }
 
 /// How a proof was made. On failure the stage times are those until then and all else is zero.

@@ -21,12 +21,12 @@ use super::sector::RegisteredProof;
 use crate::error::Result;
 use crate::pipeline::Control;
 
-/// A C1 output that is known to be true for its sector and miner. Made by [`check`] only.
+/// A C1 output that is known to be true, for its sector and miner if that was given. Made by [`check`] only.
 #[derive(Debug)]
 pub struct CheckedC1 {
     c1: C1Output,
     sector: u64,
-    miner: u64,
+    miner: Option<u64>,
     challenges: Vec<Vec<u64>>,
 }
 
@@ -46,8 +46,8 @@ impl CheckedC1 {
         self.sector
     }
 
-    /// The miner's actor id that it was checked for.
-    pub fn miner(&self) -> u64 {
+    /// The miner's actor id that it was checked for; `None` if its replica id was taken as it is.
+    pub fn miner(&self) -> Option<u64> {
         self.miner
     }
 
@@ -63,6 +63,9 @@ impl CheckedC1 {
 /// commitments and seed not zero; the replica id; challenges and parents; every Merkle path, column hash, label,
 /// encoding, the redundant copies of the parents' labels, and comm_r.
 ///
+/// Without a miner (`None`) the replica id is taken as it is: labels, challenges and encoding are checked against it,
+/// but not that it belongs to the sector. A verifier derives it itself, so a foreign one only wastes the proof.
+///
 /// Runs on the current rayon pool.
 ///
 /// # Errors
@@ -70,7 +73,8 @@ impl CheckedC1 {
 /// [`Error::C1Identity`](crate::Error::C1Identity), [`Error::C1Challenge`](crate::Error::C1Challenge) and
 /// [`Error::C1Vanilla`](crate::Error::C1Vanilla) name partition, challenge and part. Cancel and deadline of `control`
 /// stop it.
-pub fn check(c1: C1Output, sector: u64, miner: u64, control: &Control) -> Result<CheckedC1> {
+pub fn check(c1: C1Output, sector: u64, miner: impl Into<Option<u64>>, control: &Control) -> Result<CheckedC1> {
+    let miner = miner.into();
     shape::check(&c1)?;
     elements::check(&c1)?;
     identity::check(&c1, sector, miner)?;

@@ -37,8 +37,8 @@ pub struct ProveRequest<'a> {
     pub c1: &'a [u8],
     /// Sector number.
     pub sector: u64,
-    /// The miner's actor id.
-    pub miner: u64,
+    /// The miner's actor id. `None`: not known; the replica id is then taken as the C1 output has it.
+    pub miner: Option<u64>,
     /// Where the parameters are. Default: those of the prover.
     pub parameter_dir: Option<PathBuf>,
     /// What may make the proof. What it leaves open is as the prover has it.

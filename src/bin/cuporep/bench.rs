@@ -47,7 +47,7 @@ pub fn run(command: &BenchCommand, prover: &Prover, control: &Control, output: &
         let proof = prover.prove(&ProveRequest {
             c1: &c1,
             sector: args.sector.sector,
-            miner: args.sector.miner,
+            miner: Some(args.sector.miner),
             parameter_dir: Some(args.params.clone()),
             placement: Default::default(),
             fixed_randomness: None,

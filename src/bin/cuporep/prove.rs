@@ -76,7 +76,7 @@ pub fn prove(args: &ProveArgs, prover: &Prover, control: Control, output: &Outpu
     let proof = prover.prove(&ProveRequest {
         c1: &c1,
         sector: args.sector.sector,
-        miner: args.sector.miner,
+        miner: Some(args.sector.miner),
         parameter_dir: Some(args.params.clone()),
         placement: Default::default(),
         fixed_randomness: args.insecure_randomness.clone(),

@@ -5,13 +5,17 @@ use crate::porep::c1::{C1Output, Node};
 use crate::porep::ids::{prover_id, replica_id};
 use crate::porep::sector::RegisteredProof;
 
-pub(super) fn check(c1: &C1Output, sector: u64, miner: u64) -> Result<()> {
-    let derive = |sector: u64, proof: RegisteredProof| {
-        Node(replica_id(&prover_id(miner), sector, &c1.ticket.0, &c1.comm_d.0, &proof.porep_id()))
-    };
+/// Without a miner the replica id cannot be derived; then only the envelope's number is compared.
+pub(super) fn check(c1: &C1Output, sector: u64, miner: Option<u64>) -> Result<()> {
     let refuse = |detail| Err(Error::C1Identity { sector, miner, detail });
-    let derived = derive(sector, c1.registered_proof);
     let enveloped = c1.envelope.map(|envelope| envelope.sector_number).filter(|&number| number != sector);
+    let Some(known) = miner else {
+        return enveloped.map_or(Ok(()), |number| refuse(format!("the envelope says sector {number}")));
+    };
+    let derive = |sector: u64, proof: RegisteredProof| {
+        Node(replica_id(&prover_id(known), sector, &c1.ticket.0, &c1.comm_d.0, &proof.porep_id()))
+    };
+    let derived = derive(sector, c1.registered_proof);
     if derived == c1.replica_id {
         return match enveloped {
             None => Ok(()),

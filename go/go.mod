@@ -1,0 +1,3 @@
+module github.com/cuporep/cuporep/go
+
+go 1.21
