@@ -6,7 +6,20 @@ LD ?= ld
 OBJCOPY ?= objcopy
 AR ?= ar
 
-.PHONY: dist go go-test header lint
+TARGET ?= $(or $(CARGO_TARGET_DIR),target)
+
+.PHONY: test dist go go-test header lint
+
+# All tests: Rust, the archive with C and C++ programs, the Go package, a crate outside the workspace. The parameters that
+# the Rust tests make serve the others.
+test:
+	cargo test --locked --release
+	$(MAKE) dist PREFIX='$(TARGET)/dist'
+	tests/dist/run.sh '$(TARGET)/dist' '$(TARGET)/tmp/parameters-1'
+	$(MAKE) go-test
+	set -e; xz -dc tests/fixtures/StackedDrg2KiBV1_1-000/c1.json.xz > '$(TARGET)/tmp/c1.json'; \
+	export CARGO_TARGET_DIR='$(abspath $(TARGET))'; cd tests/rlib-user; \
+	cargo run --locked --release -- "$$CARGO_TARGET_DIR/tmp/c1.json" 963860 3454089 "$$CARGO_TARGET_DIR/tmp/parameters-1"
 
 # The static archive, header and pkg-config file, below PREFIX. Cargo cannot hide the symbols of a static library, so
 # all objects become one, of which only ours stay global: a program can link other Rust archives and other copies of

@@ -13,6 +13,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use cuporep::pipeline::Control;
+use cuporep::porep::ids::prover_id;
 use cuporep::{Config, ProveRequest, Prover};
 
 type Failure = Box<dyn std::error::Error>;
@@ -48,14 +49,7 @@ fn prove_here(case: &Case, params: &Path) -> Result<usize, Failure> {
 fn prove_there(case: &Case) -> Result<usize, Failure> {
     use filecoin_proofs_api::{seal, SectorId};
     let c1: seal::SealCommitPhase1Output = serde_json::from_slice(&case.c1)?;
-    let mut prover_id = [0; 32];
-    let (mut rest, mut index) = (case.miner, 0);
-    while rest >= 0x80 {
-        prover_id[index] = rest as u8 | 0x80;
-        (rest, index) = (rest >> 7, index + 1);
-    }
-    prover_id[index] = rest as u8;
-    Ok(seal::seal_commit_phase2(c1, prover_id, SectorId::from(case.sector))?.proof.len())
+    Ok(seal::seal_commit_phase2(c1, prover_id(case.miner), SectorId::from(case.sector))?.proof.len())
 }
 
 /// The peak resident memory of this process, in MiB.
