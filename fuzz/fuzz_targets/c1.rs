@@ -1,7 +1,7 @@
 //! Decodes and checks arbitrary bytes as a C1 output: any outcome but a panic is right.
 //!
 //! ```text
-//! cargo +nightly fuzz run c1 --fuzz-dir fuzz -- -max_total_time=600 -max_len=200000
+//! cargo +nightly fuzz run --fuzz-dir . c1 /tmp/c1 corpus/c1 -- -max_total_time=600 -max_len=110000 -dict=c1.dict
 //! ```
 
 #![no_main]

@@ -4,7 +4,7 @@
 //! An input is a list of edits of four bytes: kind, place (high, low), and a byte to write.
 //!
 //! ```text
-//! cargo +nightly fuzz run c1_edits -- -max_total_time=600 -max_len=64
+//! cargo +nightly fuzz run --fuzz-dir . c1_edits /tmp/edits corpus/c1_edits -- -max_total_time=600 -max_len=64
 //! ```
 
 #![no_main]
