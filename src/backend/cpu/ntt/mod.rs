@@ -2,7 +2,7 @@
 //!
 //! With N = R C, input index r C + c and output index k1 + R k2, the first pass transforms each column (over
 //! r) and multiplies by w^(c k1); the second transforms each row (over c) and writes it as a column. Both work
-//! on eight columns or rows at a time ([`vector::Eight`]), so that every memory access is 256 bytes or more.
+//! on eight columns or rows at a time (`vector::Eight`), so that every memory access is 256 bytes or more.
 //! Coset and 1/N factors are part of the twiddle factors, except for the coset's powers on the output side,
 //! which cost one product an element.
 
