@@ -50,9 +50,9 @@ var useTestParameters sync.Once
 // testParameters makes the process's prover use insecure parameters for 2 KiB sectors, and returns their directory.
 func testParameters(t *testing.T) string {
 	t.Helper()
-	directory := os.Getenv("CUPOREP_TEST_PARAMETERS")
+	directory := os.Getenv("GO_TEST_PARAMETERS")
 	if directory == "" {
-		t.Fatal("CUPOREP_TEST_PARAMETERS must name a directory with insecure parameters; go/test.sh makes them")
+		t.Fatal("GO_TEST_PARAMETERS must name a directory with insecure parameters; go/test.sh makes them")
 	}
 	useTestParameters.Do(func() {
 		if err := os.Setenv("FIL_PROOFS_PARAMETER_CACHE", directory); err != nil {

@@ -23,7 +23,7 @@ params=$target/tmp/parameters-1
 tool=$target/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}release/cuporep
 compgen -G "$params/*-032d3138*.params" >/dev/null ||
     "$tool" params generate --size 2KiB --insecure-seed 1 --dir "$params"
-export CUPOREP_TEST_PARAMETERS=$params
+export GO_TEST_PARAMETERS=$params
 
 step formatting and vet
 unformatted=$(gofmt -l . "$root/examples/go")
