@@ -31,6 +31,9 @@ pub use request::{Config, FixedRandomness, ParameterReport, ProveRequest, SealPr
 /// The version of the circuits, which a kept shape belongs to.
 const CIRCUITS: &str = "storage-proofs-porep 19.1.0";
 
+/// More threads than any machine has cores are a mistake.
+const MAX_THREADS: usize = 4096;
+
 /// How often a proof that does not verify is made again before it is given up.
 const ATTEMPTS: usize = 2;
 
@@ -75,17 +78,21 @@ impl Prover {
     /// A prover on the CPU.
     ///
     /// # Errors
-    /// [`Error::Argument`] for an environment variable that is not a number, [`Error::Internal`] if no threads
-    /// can be started.
+    /// [`Error::Argument`] for an environment variable that is not a number and for too many threads, [`Error::Io`] if
+    /// the threads cannot be started.
     pub fn new(config: Config) -> Result<Self> {
         environment::warn_about_unknown();
         let threads = config.threads.map_or_else(environment::threads, |threads| Ok(Some(threads)))?;
+        if threads.is_some_and(|threads| threads > MAX_THREADS) {
+            let detail = format!("more than {MAX_THREADS} threads help nothing");
+            return Err(Error::Argument { name: "threads", detail });
+        }
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads.unwrap_or(0))
             .thread_name(|index| format!("cuporep-{index}"))
             .start_handler(|_| panics::mark_thread())
             .build()
-            .map_err(|error| Error::internal(format!("cannot start threads: {error}")))?;
+            .map_err(|error| Error::io("starting", "the threads of the CPU backend", std::io::Error::other(error)))?;
         Ok(Prover {
             pool,
             backend: Box::new(CpuBackend::default()),
@@ -369,7 +376,12 @@ impl Prover {
                     None => Randomness::fresh()?,
                 };
                 let bytes = assemble(work.parameters.vk(), &parts, &randomness)?.to_bytes();
-                Ok(work.verifying_key.verify(&bytes, inputs)?.then_some(bytes))
+                // Sums over damaged bases need not even be points of the group.
+                match work.verifying_key.verify(&bytes, inputs) {
+                    Ok(true) => Ok(Some(bytes)),
+                    Ok(false) | Err(Error::ProofForm { .. }) => Ok(None),
+                    Err(error) => Err(error),
+                }
             })?;
             if let Some(bytes) = bytes {
                 return Ok(bytes);
@@ -381,7 +393,10 @@ impl Prover {
             }
             work.parameters.check_samples(work.control)?;
             if attempt == ATTEMPTS {
-                let diagnosis = format!("{ATTEMPTS} attempts failed although the witness satisfies the circuit and the parameters look right; run `cuporep params check --digest`");
+                if work.parameters.is_official() {
+                    work.parameters.check_digests(None, work.control, &mut |_, _| ())?;
+                }
+                let diagnosis = format!("{ATTEMPTS} attempts failed although the witness satisfies the circuit and samples of the parameters look right; check every byte of them with `cuporep params check --digest`, or make insecure ones again");
                 return Err(Error::SelfCheck { partition, device, diagnosis });
             }
             log::warn!("partition {partition}: a proof made on {device} does not verify; trying again");

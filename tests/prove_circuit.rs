@@ -88,12 +88,17 @@ fn a_proof_is_accepted_by_bellperson() {
     }
 }
 
-/// Replaces a base by another valid one, which no check but that of the whole file can see.
-fn swap_bases(directory: &Path, parameters: &Parameters, section: G1Section) {
+/// Where the points of a section begin in the file.
+fn section_start(parameters: &Parameters, section: G1Section) -> u64 {
     let counts = parameters.counts();
     let before: usize = G1Section::ALL.iter().take_while(|&&other| other != section).map(|&s| counts.len(s)).sum();
     let sections_before = section as u64;
-    let start = 3 * 96 + 3 * 192 + 4 + 96 * counts.inputs as u64 + 4 * (sections_before + 1) + 96 * before as u64;
+    3 * 96 + 3 * 192 + 4 + 96 * counts.inputs as u64 + 4 * (sections_before + 1) + 96 * before as u64
+}
+
+/// Replaces bases by other valid ones, which no check but that of the whole file can see.
+fn swap_bases(directory: &Path, parameters: &Parameters, section: G1Section) {
+    let start = section_start(parameters, section);
     let file = OpenOptions::new().read(true).write(true).open(directory.join("preimage.params")).unwrap();
     // A run of bases, so that the sum changes whatever the witness is.
     let (mut first, mut second) = (vec![0; 96 * 512], vec![0; 96 * 512]);
@@ -119,6 +124,21 @@ fn wrong_bases_give_an_error_and_no_proof() {
     }
     let directory = tempfile::tempdir().unwrap();
     prove([7; 64], &make_parameters(directory.path())).expect("the next call works");
+}
+
+#[test]
+fn a_base_off_the_curve_is_not_taken_for_wrong_input() {
+    let directory = tempfile::tempdir().unwrap();
+    let right = make_parameters(directory.path());
+    let file = OpenOptions::new().read(true).write(true).open(directory.path().join("preimage.params")).unwrap();
+    let last_byte_of_y = section_start(&right, G1Section::H) + 96 * 1001 - 1;
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, last_byte_of_y).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], last_byte_of_y).unwrap();
+    let outcome = Parameters::open(directory.path(), &expected(), &Control::new());
+    // The samples may happen to find it; if not, the proof's own verification does.
+    let error = outcome.and_then(|wrong| prove([7; 64], &wrong)).unwrap_err();
+    assert!([203, 502].contains(&error.code()), "{error}");
 }
 
 #[test]

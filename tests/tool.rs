@@ -99,9 +99,14 @@ fn errors_have_a_line_for_people_an_object_for_machines_and_an_exit_code_by_clas
 
     let missing = run(&with_sector(&["--json", "prove", "--c1", &c1], &["--params", "/nonexistent"]));
     assert_eq!((missing.status.code(), json(&missing)["error"]["code"].as_i64()), (Some(3), Some(200)));
-    let unreadable = run(&with_sector(&["--json", "check", "--c1", "/nonexistent"], &[]));
-    assert_eq!((unreadable.status.code(), json(&unreadable)["error"]["code"].as_i64()), (Some(4), Some(301)));
-    assert_eq!(run(&["prove", "--c1", &c1]).status.code(), Some(2), "clap's own code for wrong usage");
+    for path in ["/nonexistent", "/"] {
+        let absent = run(&with_sector(&["--json", "check", "--c1", path], &[]));
+        assert_eq!((absent.status.code(), json(&absent)["error"]["code"].as_i64()), (Some(1), Some(100)), "{path}");
+    }
+    let usage = run(&["--json", "prove", "--c1", &c1]);
+    assert_eq!((usage.status.code(), json(&usage)["error"]["class"].as_str()), (Some(2), Some("usage")));
+    let threads = run(&with_sector(&["--json", "--threads", "100000", "check", "--c1", &c1], &[]));
+    assert_eq!((threads.status.code(), json(&threads)["error"]["code"].as_i64()), (Some(1), Some(100)));
 }
 
 #[test]
@@ -111,8 +116,8 @@ fn damaged_packings_are_refused() {
     let whole = std::fs::read(directory(SMALL).join("c1.json.xz")).unwrap();
     std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     let output = run(&with_sector(&["--json", "check", "--c1", path.to_str().unwrap()], &[]));
-    assert_eq!(json(&output)["error"]["class"], "resource");
-    assert_eq!(output.status.code(), Some(4));
+    assert_eq!(json(&output)["error"]["class"], "input");
+    assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]
@@ -125,6 +130,10 @@ fn an_output_that_cannot_be_written_is_an_error_before_anything_is_proved() {
     ));
     assert_eq!((output.status.code(), json(&output)["error"]["code"].as_i64()), (Some(4), Some(301)));
     assert!(!Path::new("/nonexistent").exists());
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().to_str().unwrap();
+    let output = run(&with_sector(&["--json", "prove", "--c1", &small_c1()], &["--params", params, "--out", out]));
+    assert_eq!((output.status.code(), json(&output)["error"]["code"].as_i64()), (Some(1), Some(100)));
     assert!(begin.elapsed().as_secs() < 5);
 }
 
@@ -146,4 +155,26 @@ fn params_check_says_what_the_parameters_are() {
     assert_eq!((&report["ok"], &report["insecure"], &report["official"]), (&true.into(), &true.into(), &false.into()));
     // The digest of the file that seed 1 gives, which is the one bellperson's generator would write.
     assert_eq!(report["digest"], "b08f6c2611e71868c24fc59bb8ee94ab");
+}
+
+#[test]
+fn an_interrupt_while_input_is_awaited_ends_the_tool_at_once() {
+    let mut child = tool(&with_sector(&["check", "--c1", "-"], &[])).stdin(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    for signal in ["-INT", "-TERM"] {
+        Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+    }
+    let begin = std::time::Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    assert!(begin.elapsed().as_secs() < 5);
+}
+
+#[test]
+fn what_is_no_file_is_written_through() {
+    let params = test_parameters(SectorSize::KiB2).to_str().unwrap();
+    let arguments = ["--json", "prove", "--c1", &small_c1()];
+    let output = run(&with_sector(&arguments, &["--params", params, "--out", "/dev/full"]));
+    assert_eq!((output.status.code(), json(&output)["error"]["code"].as_i64()), (Some(4), Some(301)));
+    use std::os::unix::fs::FileTypeExt;
+    assert!(std::fs::metadata("/dev/full").unwrap().file_type().is_char_device(), "still a device");
 }

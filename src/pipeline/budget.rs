@@ -2,14 +2,22 @@
 
 use std::fs;
 
-/// Bytes that this process can still use: the smaller of what the kernel calls available and what the
-/// control group leaves. `None` where neither can be read.
+/// Bytes that this process can still use: the least of what the kernel calls available, what the control
+/// group leaves, and what the limit on the address space leaves. `None` where none of them can be read.
 pub fn available_memory() -> Option<u64> {
     let system = fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_available(&text));
-    match (system, control_group_room()) {
-        (Some(system), Some(group)) => Some(system.min(group)),
-        (system, group) => system.or(group),
-    }
+    [system, control_group_room(), address_space_room()].into_iter().flatten().min()
+}
+
+/// Room under this process's limit on its address space; `None` without a limit.
+fn address_space_room() -> Option<u64> {
+    let limits = fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"))?;
+    let used = line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)?;
+    Some(limit.saturating_sub(used))
 }
 
 /// `MemAvailable` of /proc/meminfo, in bytes.

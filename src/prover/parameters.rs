@@ -110,11 +110,12 @@ impl Prover {
         directory: &Path,
         control: &Control,
     ) -> Result<PathBuf> {
+        let meta = format!("{{\"sector_size\":{}}}", size.bytes());
+        let target = Target { directory, stem: size.parameters().stem, meta: &meta };
+        target.check()?;
         let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
         self.run(|| {
             let r1cs = control.stage(Stage::Shape, None, || self.shape(size, directory, control))?;
-            let meta = format!("{{\"sector_size\":{}}}", size.bytes());
-            let target = Target { directory, stem: size.parameters().stem, meta: &meta };
             control.stage(Stage::Parameters, None, || setup::generate(&r1cs, seed, &target, control, &mut |_, _| ()))
         })
     }

@@ -196,7 +196,7 @@ impl R1cs {
         let found = (0..chunks)
             .into_par_iter()
             .map(|chunk| {
-                control.check("while a witness is checked")?;
+                control.check("the check of a witness")?;
                 let first = chunk * CHUNK;
                 let [a, b, c] = self.matrices.each_ref().map(|rows| rows.starting_at(first, &self.dictionary));
                 let mut rows = a.zip(b).zip(c).take(CHUNK);

@@ -74,7 +74,7 @@ impl<'a> Search<'a> {
     }
 
     fn run(mut self, control: &Control) -> Result<Vec<u32>> {
-        let during = "while the bits of a circuit are looked for";
+        let during = "the search for a circuit's bits";
         let [a, b, c] = self.matrices.each_ref().map(|rows| rows.starting_at(0, self.dictionary));
         let mut waiting = Vec::new();
         for (index, ((a, b), c)) in a.zip(b).zip(c).enumerate() {

@@ -107,7 +107,7 @@ impl ConstraintSystem<Scalar> for Synthesis<'_> {
         AR: Into<String>,
     {
         if self.aux.is_multiple_of(CHECK_EVERY) {
-            if let Err(reason) = self.control.check("while a circuit is synthesized") {
+            if let Err(reason) = self.control.check("the synthesis of a circuit") {
                 return Err(self.stop(reason));
             }
         }

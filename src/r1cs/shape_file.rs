@@ -36,7 +36,7 @@ const DIGEST: usize = 32;
 /// Bytes per read and write; the control is looked at in between.
 const PIECE: usize = 1 << 20;
 
-const DURING: &str = "while a circuit's shape is read or written";
+const DURING: &str = "the reading or writing of a circuit's shape";
 
 /// Why stored bytes cannot be used.
 #[derive(Debug)]

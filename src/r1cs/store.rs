@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ impl ShapeStore {
     pub fn load(&self, key: &str, control: &Control) -> Result<Option<R1cs>> {
         for directory in &self.directories {
             let path = directory.join(Self::file_name(key));
-            let outcome = File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
+            let outcome = open_regular(&path);
             let outcome = match outcome {
                 Ok((len, mut file)) => shape_file::read(key, &mut file, len, control),
                 Err(error) if is_absent(&error) => continue,
@@ -118,6 +118,16 @@ impl ShapeStore {
             log::warn!("no cache directory can be written; the circuit is recorded anew by every process");
         }
         Ok(false)
+    }
+}
+
+/// Opens a file and tells its length; never waits, as opening a pipe would.
+fn open_regular(path: &Path) -> io::Result<(u64, File)> {
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let metadata = file.metadata()?;
+    match metadata.is_file() {
+        true => Ok((metadata.len(), file)),
+        false => Err(io::Error::other("not a regular file")),
     }
 }
 
@@ -227,6 +237,15 @@ mod tests {
         let store = ShapeStore::new(vec![directory.path().to_path_buf()]);
         let path = directory.path().join(ShapeStore::file_name(KEY));
         (directory, store, path)
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+        let (_directory, store, path) = store();
+        let status = Command::new("mkfifo").arg(&path).status().expect("mkfifo");
+        assert!(status.success());
+        assert!(store.load(KEY, &Control::new()).expect("load").is_none());
+        assert!(store.load_or_record(KEY, &Control::new(), record).is_ok());
     }
 
     #[test]

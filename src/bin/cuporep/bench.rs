@@ -22,9 +22,9 @@ pub enum BenchCommand {
 pub struct StagesArgs {
     #[command(flatten)]
     sector: SectorArgs,
-    /// Parameter directory
-    #[arg(long, value_name = "DIR", env = cuporep::environment::PARAMETER_DIR_VARIABLE, default_value = cuporep::environment::DEFAULT_PARAMETER_DIR)]
-    params: PathBuf,
+    /// Parameter directory [default: FIL_PROOFS_PARAMETER_CACHE, else /var/tmp/filecoin-proof-parameters]
+    #[arg(long, value_name = "DIR")]
+    params: Option<PathBuf>,
     /// How many proofs to make; the first one also loads what later ones keep
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
     proofs: u32,
@@ -48,7 +48,7 @@ pub fn run(command: &BenchCommand, prover: &Prover, control: &Control, output: &
             c1: &c1,
             sector: args.sector.sector,
             miner: Some(args.sector.miner),
-            parameter_dir: Some(args.params.clone()),
+            parameter_dir: args.params.clone(),
             placement: Default::default(),
             fixed_randomness: None,
             control: control.fresh_times(),

@@ -15,7 +15,7 @@ use cuporep::pipeline::{CancelToken, Control};
 use cuporep::porep::ids::parse_miner;
 use cuporep::{Config, Prover, Result};
 
-use output::Output;
+use output::{Output, EXIT_CANCELLED};
 
 /// Turns the output of Filecoin's seal commit phase 1 into the proof that goes on chain.
 ///
@@ -27,11 +27,11 @@ struct Cli {
     /// Print one JSON object on standard output, also for errors, and nothing else
     #[arg(long, global = true)]
     json: bool,
-    /// Directory for recorded circuit shapes and digests [default: beside the parameters, else the user's cache]
-    #[arg(long, global = true, value_name = "DIR", env = cuporep::environment::CACHE_DIR_VARIABLE)]
+    /// Directory for recorded circuit shapes and digests [default: CUPOREP_CACHE_DIR, else beside the parameters]
+    #[arg(long, global = true, value_name = "DIR")]
     cache: Option<PathBuf>,
-    /// Threads of the CPU backend [default: one per core]
-    #[arg(long, global = true, value_name = "N", env = cuporep::environment::THREADS_VARIABLE)]
+    /// Threads of the CPU backend [default: CUPOREP_THREADS, else one per core]
+    #[arg(long, global = true, value_name = "N")]
     threads: Option<usize>,
     #[command(subcommand)]
     command: Command,
@@ -67,26 +67,59 @@ struct SectorArgs {
     miner: u64,
 }
 
-fn run(cli: &Cli, output: &Output) -> Result<()> {
-    let token = CancelToken::new();
-    let handler = token.clone();
-    // Without a handler an interrupt ends the process at once, which is safe too: only temporary files stay behind.
-    if let Err(error) = ctrlc::set_handler(move || handler.cancel()) {
+/// Lets an interrupt cancel the work, which cleans up behind itself. While input is read there is nothing to clean
+/// up and perhaps no end to wait for, and a second interrupt means it: both end the process at once.
+fn handle_interrupts(token: &CancelToken) {
+    let token = token.clone();
+    let handler = move || {
+        if token.is_cancelled() || input::is_reading() {
+            std::process::exit(EXIT_CANCELLED.into());
+        }
+        token.cancel();
+    };
+    if let Err(error) = ctrlc::set_handler(handler) {
         log::warn!("interrupts are not handled: {error}");
-    }
-    let control = progress::watch(Control::new().with_cancel(token), cli.json);
-    let prover = || Prover::new(Config { cache_dir: cli.cache.clone(), threads: cli.threads, ..Config::default() });
-    match &cli.command {
-        Command::Prove(args) => prove::prove(args, &prover()?, control, output),
-        Command::Check(args) => prove::check(args, &prover()?, &control, output),
-        Command::Verify(args) => prove::verify(args, &prover()?, &control, output),
-        Command::Params(command) => parameters::run(command, &prover()?, &control, output),
-        Command::Bench(command) => bench::run(command, &prover()?, &control, output),
     }
 }
 
+fn run(cli: &Cli, output: &Output) -> Result<()> {
+    let token = CancelToken::new();
+    handle_interrupts(&token);
+    let control = progress::watch(Control::new().with_cancel(token), cli.json);
+    let prover = Prover::new(Config { cache_dir: cli.cache.clone(), threads: cli.threads, ..Config::default() })?;
+    match &cli.command {
+        Command::Prove(args) => prove::prove(args, &prover, control, output),
+        Command::Check(args) => prove::check(args, &prover, &control, output),
+        Command::Verify(args) => prove::verify(args, &prover, &control, output),
+        Command::Params(command) => parameters::run(command, &prover, &control, output),
+        Command::Bench(command) => bench::run(command, &prover, &control, output),
+    }
+}
+
+/// Prints what clap has to say: help, the version, or what is wrong with the arguments.
+fn usage(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|argument| argument == "--json");
+    if error.use_stderr() && wants_json {
+        let message = error.to_string();
+        let object = serde_json::json!({"error": {"class": "usage", "code": 2, "message": message.trim_end()}});
+        return match Output::new(true).result("", &object) {
+            Ok(()) => ExitCode::from(EXIT_USAGE),
+            Err(error) => Output::new(true).failed(&error),
+        };
+    }
+    // Nobody is left to tell when this cannot be printed.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { 0 })
+}
+
+/// The exit code for a wrong command line.
+const EXIT_USAGE: u8 = 2;
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
     let filter = std::env::var(cuporep::environment::LOG_VARIABLE).unwrap_or_else(|_| "warn".into());
     if !cli.json {
         env_logger::Builder::new().parse_filters(&filter).format_timestamp_millis().init();

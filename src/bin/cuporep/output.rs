@@ -1,6 +1,6 @@
 //! What the tool prints and writes.
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,9 @@ use cuporep::{Class, Error, Result};
 use serde_json::{json, Value};
 use tempfile::NamedTempFile;
 
+/// The exit code after a cancel.
+pub const EXIT_CANCELLED: u8 = 5;
+
 /// Standard output, for people or for machines.
 pub struct Output {
     json: bool,
@@ -18,6 +21,11 @@ pub struct Output {
 impl Output {
     pub fn new(json: bool) -> Self {
         Output { json }
+    }
+
+    /// Whether a machine listens.
+    pub fn is_json(&self) -> bool {
+        self.json
     }
 
     /// Prints the one result of a command.
@@ -32,7 +40,7 @@ impl Output {
     /// Tells people something that the result does not say.
     pub fn notice(&self, text: &str) {
         if !self.json {
-            eprintln!("cuporep: {text}");
+            complain(text);
         }
     }
 
@@ -44,13 +52,13 @@ impl Output {
             // Nobody is left to tell when standard output is closed; the exit code still says it.
             let _ = self.line(&object.to_string());
         } else {
-            eprintln!("cuporep: {class} error {}: {error}", error.code());
+            complain(&format!("{class} error {}: {error}", error.code()));
         }
         ExitCode::from(match class {
             Class::Input => 1,
             Class::Parameters => 3,
             Class::Resource => 4,
-            Class::Cancelled => 5,
+            Class::Cancelled => EXIT_CANCELLED,
             _ => 6,
         })
     }
@@ -64,6 +72,11 @@ impl Output {
     }
 }
 
+/// A line on standard error, if anybody can read it.
+fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "cuporep: {text}");
+}
+
 fn standard_output(source: io::Error) -> Error {
     Error::Io { action: "write", path: "standard output".into(), source }
 }
@@ -74,33 +87,56 @@ pub fn write_standard_output(bytes: &[u8]) -> Result<()> {
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(standard_output)
 }
 
-/// A file that appears whole or not at all. It is created, under a temporary name, before the work that fills
-/// it, so that a directory that cannot be written to is found then.
-pub struct WholeFile {
+/// Where a result is written to. It is opened before the work, so that what cannot be written to is found then.
+pub struct OutputFile {
     path: PathBuf,
-    file: NamedTempFile,
+    sink: Sink,
 }
 
-impl WholeFile {
+enum Sink {
+    /// A file that appears whole or not at all: it gets its name when it is complete.
+    Whole(NamedTempFile),
+    /// What is no file, such as a device or a pipe, is written through.
+    Through(File),
+}
+
+impl OutputFile {
     pub fn create(path: &Path) -> Result<Self> {
-        let directory = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
+        let wrong = |detail: &str| Error::Argument { name: "--out", detail: format!("{}: {detail}", path.display()) };
+        let fail = |source| Error::Io { action: "write", path: path.to_path_buf(), source };
+        // Links are followed: what they point to is replaced.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let sink = match path.metadata() {
+            Ok(metadata) if metadata.is_dir() => return Err(wrong("is a directory")),
+            Ok(metadata) if !metadata.is_file() => {
+                Sink::Through(File::options().write(true).open(&path).map_err(fail)?)
+            }
+            _ => {
+                let directory = match path.parent() {
+                    Some(parent) if !parent.as_os_str().is_empty() => parent,
+                    _ => Path::new("."),
+                };
+                let created = tempfile::Builder::new()
+                    .prefix(".cuporep-")
+                    // As other files; the umask applies.
+                    .permissions(Permissions::from_mode(0o666))
+                    .tempfile_in(directory);
+                Sink::Whole(created.map_err(|error| fail(error.kind().into()))?)
+            }
         };
-        let created = tempfile::Builder::new()
-            .prefix(".cuporep-")
-            // As other files; the umask applies.
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(directory);
-        let file = created.map_err(|source| Error::Io { action: "write", path: path.to_path_buf(), source })?;
-        Ok(WholeFile { path: path.to_path_buf(), file })
+        Ok(OutputFile { path, sink })
     }
 
-    /// Fills the file, makes it durable and gives it its name.
-    pub fn finish(mut self, bytes: &[u8]) -> Result<()> {
+    /// Writes all bytes; a file is made durable and gets its name.
+    pub fn finish(self, bytes: &[u8]) -> Result<()> {
         let fail = |source| Error::Io { action: "write", path: self.path.clone(), source };
-        self.file.write_all(bytes).and_then(|()| self.file.as_file().sync_all()).map_err(fail)?;
-        self.file.persist(&self.path).map_err(|error| fail(error.error))?;
-        Ok(())
+        match self.sink {
+            Sink::Through(mut file) => file.write_all(bytes).map_err(fail),
+            Sink::Whole(mut file) => {
+                file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
+                file.persist(&self.path).map_err(|error| fail(error.error))?;
+                Ok(())
+            }
+        }
     }
 }

@@ -36,9 +36,9 @@ pub struct CheckArgs {
     /// Sector size: 2KiB, 8MiB, 512MiB, 32GiB, 64GiB
     #[arg(long)]
     size: SectorSize,
-    /// Parameter directory
-    #[arg(long, value_name = "DIR", env = cuporep::environment::PARAMETER_DIR_VARIABLE, default_value = cuporep::environment::DEFAULT_PARAMETER_DIR)]
-    dir: PathBuf,
+    /// Parameter directory [default: FIL_PROOFS_PARAMETER_CACHE, else /var/tmp/filecoin-proof-parameters]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
     /// Compute the digests of the whole files and compare them with the official ones
     #[arg(long)]
     digest: bool,
@@ -54,7 +54,8 @@ pub fn run(command: &ParamsCommand, prover: &Prover, control: &Control, output: 
             )
         }
         ParamsCommand::Check(args) => {
-            let report = prover.check_parameters(args.size, &args.dir, args.digest, control)?;
+            let directory = args.dir.clone().unwrap_or_else(|| prover.parameter_dir());
+            let report = prover.check_parameters(args.size, &directory, args.digest, control)?;
             let kind = match (report.official, report.insecure) {
                 (_, true) => "INSECURE test parameters",
                 (true, false) => "the official parameters",

@@ -7,8 +7,8 @@ use cuporep::pipeline::Control;
 use cuporep::{Error, FixedRandomness, ProveRequest, Prover, Result, SealProof};
 use serde_json::{json, Value};
 
-use crate::input::read_c1;
-use crate::output::{write_standard_output, Output, WholeFile};
+use crate::input::{read_c1, read_proof};
+use crate::output::{write_standard_output, Output, OutputFile};
 use crate::SectorArgs;
 
 /// Where a proof is made.
@@ -22,9 +22,9 @@ pub enum Device {
 pub struct ProveArgs {
     #[command(flatten)]
     sector: SectorArgs,
-    /// Parameter directory
-    #[arg(long, value_name = "DIR", env = cuporep::environment::PARAMETER_DIR_VARIABLE, default_value = cuporep::environment::DEFAULT_PARAMETER_DIR)]
-    params: PathBuf,
+    /// Parameter directory [default: FIL_PROOFS_PARAMETER_CACHE, else /var/tmp/filecoin-proof-parameters]
+    #[arg(long, value_name = "DIR")]
+    params: Option<PathBuf>,
     /// Make INSECURE test parameters from this seed in the parameter directory if it has none
     #[arg(long, value_name = "SEED")]
     insecure_seed: Option<u64>,
@@ -52,32 +52,42 @@ pub struct VerifyArgs {
     /// Raw proof bytes, or their hexadecimal digits
     #[arg(long, value_name = "FILE")]
     proof: PathBuf,
-    /// Parameter directory
-    #[arg(long, value_name = "DIR", env = cuporep::environment::PARAMETER_DIR_VARIABLE, default_value = cuporep::environment::DEFAULT_PARAMETER_DIR)]
-    params: PathBuf,
+    /// Parameter directory [default: FIL_PROOFS_PARAMETER_CACHE, else /var/tmp/filecoin-proof-parameters]
+    #[arg(long, value_name = "DIR")]
+    params: Option<PathBuf>,
 }
 
 pub fn prove(args: &ProveArgs, prover: &Prover, control: Control, output: &Output) -> Result<()> {
     let Device::Cpu = args.device;
-    let to_file = args.out.as_deref().filter(|path| path.as_os_str() != "-");
-    let file = to_file.map(WholeFile::create).transpose()?;
+    let to_stdout = args.out.as_deref().is_some_and(|path| path.as_os_str() == "-");
+    if to_stdout && output.is_json() {
+        let detail = "raw bytes and --json cannot share standard output".into();
+        return Err(Error::Argument { name: "--out", detail });
+    }
     let c1 = read_c1(&args.sector.c1)?;
+    let to_file = args.out.as_deref().filter(|_| !to_stdout);
+    let file = to_file.map(OutputFile::create).transpose()?;
+    let params = args.params.clone().unwrap_or_else(|| prover.parameter_dir());
     if let Some(seed) = args.insecure_seed {
         let checked = prover.check(&c1, args.sector.sector, args.sector.miner, &control)?;
         let size = checked.registered_proof().size;
-        if !prover.has_parameters(size, &args.params) {
+        if !prover.has_parameters(size, &params) {
             output.notice(&format!(
                 "making INSECURE test parameters for {size} in {}: proofs made with them can be forged",
-                args.params.display()
+                params.display()
             ));
-            prover.generate_insecure_parameters(size, seed, &args.params, &control)?;
+            match prover.generate_insecure_parameters(size, seed, &params, &control) {
+                // Another process was faster.
+                Err(Error::ParamsRefused { .. }) if prover.has_parameters(size, &params) => {}
+                made => drop(made?),
+            }
         }
     }
     let proof = prover.prove(&ProveRequest {
         c1: &c1,
         sector: args.sector.sector,
         miner: Some(args.sector.miner),
-        parameter_dir: Some(args.params.clone()),
+        parameter_dir: Some(params),
         placement: Default::default(),
         fixed_randomness: args.insecure_randomness.clone(),
         control,
@@ -88,7 +98,7 @@ pub fn prove(args: &ProveArgs, prover: &Prover, control: Control, output: &Outpu
             file.finish(&proof.bytes)?;
             output.result("", &machine)
         }
-        None if args.out.is_some() => write_standard_output(&proof.bytes),
+        None if to_stdout => write_standard_output(&proof.bytes),
         None => output.result(&hex::encode(&proof.bytes), &machine),
     }
 }
@@ -136,17 +146,7 @@ pub fn verify(args: &VerifyArgs, prover: &Prover, control: &Control, output: &Ou
     let c1 = read_c1(&args.sector.c1)?;
     let proof = read_proof(&args.proof)?;
     let checked = prover.check(&c1, args.sector.sector, args.sector.miner, control)?;
-    prover.verify(&checked, &proof, &args.params, control)?;
+    let params = args.params.clone().unwrap_or_else(|| prover.parameter_dir());
+    prover.verify(&checked, &proof, &params, control)?;
     output.result("ok: the proof verifies", &json!({"ok": true}))
-}
-
-/// Reads a proof as raw bytes or as hexadecimal digits; compressed points begin with a byte of 0x80 or
-/// more, so the two cannot be confused.
-fn read_proof(path: &PathBuf) -> Result<Vec<u8>> {
-    let bytes = std::fs::read(path).map_err(|source| Error::Io { action: "read", path: path.clone(), source })?;
-    let text = std::str::from_utf8(&bytes).ok().map(str::trim);
-    match text.filter(|text| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_hexdigit())) {
-        Some(text) => hex::decode(text).map_err(|error| Error::ProofForm { detail: error.to_string() }),
-        None => Ok(bytes),
-    }
 }

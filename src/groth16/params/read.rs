@@ -9,7 +9,7 @@ use super::file::InputFile;
 use super::layout::Extent;
 use crate::error::{Error, Result};
 use crate::groth16::points::FilePoint;
-use crate::pipeline::Control;
+use crate::pipeline::{available_memory, Control};
 
 /// Bytes of a piece: large enough that a system call costs nothing, small enough for the cache that the
 /// decoder reads it from, and a few milliseconds of work.
@@ -34,8 +34,8 @@ pub(super) fn read_points<P: FilePoint>(
     out.try_reserve_exact(count).map_err(|_| Error::Memory {
         what: format!("section {} of the parameters", extent.name),
         needed: (count * size_of::<P>()) as u64,
-        available: 0,
-        advice: "read it in smaller ranges".into(),
+        available: available_memory().unwrap_or(0),
+        advice: "free some memory or lift the limit on this process's address space".into(),
     })?;
     let piece = PIECE_BYTES / P::BYTES;
     let slots = &mut out.spare_capacity_mut()[..count];

@@ -26,6 +26,21 @@ pub struct Target<'a> {
     pub meta: &'a str,
 }
 
+impl Target<'_> {
+    /// [`Error::ParamsRefused`] for the default directory and if any of the files exists.
+    pub fn check(&self) -> Result<()> {
+        refuse_default(self.directory, Path::new(DEFAULT_PARAMETER_DIR))?;
+        match self.paths().iter().find(|path| path.symlink_metadata().is_ok()) {
+            Some(path) => Err(exists(path)),
+            None => Ok(()),
+        }
+    }
+
+    fn paths(&self) -> [PathBuf; EXTENSIONS.len()] {
+        EXTENSIONS.map(|extension| sibling(self.directory, self.stem, extension))
+    }
+}
+
 /// The temporary files behind a [`Target`]. Dropped, it leaves nothing behind.
 pub(super) struct Staging {
     directory: PathBuf,
@@ -35,11 +50,8 @@ pub(super) struct Staging {
 impl Staging {
     /// [`Error::ParamsRefused`] for the default directory and if any of the files exists.
     pub(super) fn new(target: &Target<'_>) -> Result<Self> {
-        refuse_default(target.directory, Path::new(DEFAULT_PARAMETER_DIR))?;
-        let paths = EXTENSIONS.map(|extension| sibling(target.directory, target.stem, extension));
-        if let Some(path) = paths.iter().find(|path| path.symlink_metadata().is_ok()) {
-            return Err(exists(path));
-        }
+        target.check()?;
+        let paths = target.paths();
         std::fs::create_dir_all(target.directory)
             .map_err(|source| Error::io("creating directory", target.directory, source))?;
         let files = paths.into_iter().map(|path| {

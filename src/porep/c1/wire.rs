@@ -53,7 +53,7 @@ pub(super) struct TaggedProofs {
 }
 
 #[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename = "vanilla proof")]
 struct VanillaWire {
     comm_d_proofs: MerkleProof,
     comm_r_last_proof: MerkleProof,
