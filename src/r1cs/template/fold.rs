@@ -11,7 +11,11 @@ use crate::r1cs::rows::{Dictionary, FastMap, Mix, Rows, INPUT, ONE};
 
 const DURING: &str = "while repeated rows of a circuit are looked for";
 
-/// Marks a gadget that occurs once.
+/// A block has at least so many rows for each slot. What slots stand for is kept for each occurrence, and a variable
+/// behind a slot costs a look-up more: parts of a hash that hang together by most of their variables are no blocks.
+const ROWS_PER_SLOT: usize = 8;
+
+/// Marks a gadget that has no block of its own.
 const SINGLE: u32 = u32::MAX;
 
 /// Recorded rows.
@@ -77,8 +81,10 @@ fn classes(renamer: &mut Renamer<'_>, spans: &[Span], control: &Control) -> Resu
     for (index, span) in spans.iter().enumerate() {
         control.check(DURING)?;
         if by_size[&sizes[index]] > 1 {
-            let hash = renamer.hash(span);
-            members.entry((sizes[index], hash)).or_default().push(index);
+            let (hash, slots) = renamer.hash(span);
+            if slots * ROWS_PER_SLOT <= span.rows.len() {
+                members.entry((sizes[index], hash)).or_default().push(index);
+            }
         }
     }
     let mut classes = vec![SINGLE; spans.len()];
@@ -141,11 +147,11 @@ impl Renamer<'_> {
         slots
     }
 
-    fn hash(&mut self, span: &Span) -> u64 {
+    /// A hash of a gadget's renamed rows, and how many slots they need.
+    fn hash(&mut self, span: &Span) -> (u64, usize) {
         let mut hash = Mix::default();
         self.rows(&span.rows, &span.aux, |word| hash.write_u32(word));
-        self.finish();
-        hash.finish()
+        (hash.finish(), self.finish().len())
     }
 }
 
