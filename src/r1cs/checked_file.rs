@@ -1,8 +1,8 @@
 //! Files that are written once, and read only if they are exactly what was written: cut, altered and foreign ones are
 //! told apart. Knows no content.
 //!
-//! All numbers are little-endian. The last 32 bytes are the SHA-256 of everything before them. Whatever a file says, a
-//! reader allocates no more than a small multiple of the file's length.
+//! All numbers are little-endian. The last 32 bytes are the SHA-256 of everything before them. Before that
+//! was compared, a reader allocates no more than a small multiple of the file's length, whatever the file says.
 
 use std::io::{self, Read, Write};
 

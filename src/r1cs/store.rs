@@ -386,7 +386,7 @@ mod tests {
         let store = ShapeStore::new(vec![below("a"), below("b/c"), kept.clone()]);
         let r1cs = store.load_or_record(KEY, &control, record).expect("system");
         assert_eq!(files(&kept), [ShapeStore::file_name::<R1cs>(KEY)]);
-        let again = store.load_or_record(KEY, &control, || panic!("must be read")).expect("system");
+        let again: R1cs = store.load_or_record(KEY, &control, || panic!("must be read")).expect("system");
         assert_eq!(again, r1cs);
 
         for directories in [vec![], vec![below("a")]] {

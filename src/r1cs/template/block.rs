@@ -14,6 +14,7 @@ const PIECE: usize = 1 << 12;
 /// Limits of what blocks may expand to. The largest circuits have a 50th of each.
 const MAX_PIECES: u64 = 1 << 22;
 const MAX_SLOTS: u64 = 1 << 27;
+const MAX_DEPTH: u64 = 32;
 
 /// One occurrence of a block inside another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +120,8 @@ struct Extent {
     pieces: u64,
     slots: u64,
     full: u64,
+    /// How deep calls are nested.
+    depth: u64,
 }
 
 impl Extent {
@@ -130,12 +133,14 @@ impl Extent {
             pieces: self.pieces + other.pieces,
             slots: self.slots + other.slots,
             full: self.full + other.full,
+            depth: self.depth.max(other.depth + 1),
         };
         let fits = sum.rows <= u64::from(u32::MAX)
             && sum.entries.iter().all(|&entries| entries < 1 << 40)
             && sum.pieces <= MAX_PIECES
             && sum.slots <= MAX_SLOTS
-            && sum.full <= u64::from(INPUT);
+            && sum.full <= u64::from(INPUT)
+            && sum.depth <= MAX_DEPTH;
         fits.then_some(sum)
     }
 }
@@ -144,23 +149,31 @@ impl Expansion {
     /// Expands the last block; `None` if the blocks do not hang together or expand to too much.
     pub fn of(blocks: &[Block]) -> Option<Self> {
         let mut extents: Vec<Extent> = Vec::with_capacity(blocks.len());
+        let mut called = vec![false; blocks.len()];
         for (index, block) in blocks.iter().enumerate() {
             if !block.fits(&blocks[..index]) {
                 return None;
             }
-            let mut extent = Extent {
+            let own = Extent {
                 rows: block.own_rows() as u64,
                 entries: block.rows.each_ref().map(|rows| rows.entries() as u64),
                 pieces: 1 + (block.own_rows() / PIECE + block.calls.len()) as u64,
                 slots: block.inputs as u64,
                 full: block.full.len() as u64,
+                depth: 0,
             };
+            let mut extent = Extent::default().plus(own)?;
             for call in &block.calls {
+                called[call.block as usize] = true;
                 extent = extent.plus(extents[call.block as usize])?;
             }
             extents.push(extent);
         }
         let (root, extent) = (blocks.last()?, extents.last()?);
+        // Every block has its place in the system, and every input its row.
+        if called.iter().filter(|&&called| !called).count() != 1 || extent.rows < root.inputs as u64 {
+            return None;
+        }
         let mut expansion = Expansion { entries: extent.entries, ..Expansion::default() };
         expansion.slots.extend((0..root.inputs as u32).map(|input| INPUT | input));
         expansion.add(blocks, Instance { block: blocks.len() as u32 - 1, base: 0, slots: 0 });

@@ -10,6 +10,8 @@ mod file;
 mod fold;
 mod record;
 mod spans;
+#[cfg(test)]
+mod tests;
 
 pub use record::Pass;
 pub(super) use spans::Spans;
@@ -45,8 +47,8 @@ impl Templates {
         let mut full_positions = std::mem::take(&mut expansion.full);
         full_positions.sort_unstable();
         let root = blocks.last()?;
-        let (inputs, aux) = (root.inputs, root.aux);
-        let fits = expansion.rows >= inputs && full_positions.windows(2).all(|pair| pair[0] < pair[1]);
+        let aux = root.aux;
+        let fits = full_positions.windows(2).all(|pair| pair[0] < pair[1]);
         fits.then(|| {
             let densities = densities(&blocks, &expansion);
             let lookup = Lookup::new(aux, &dictionary, &full_positions);

@@ -74,6 +74,9 @@ impl Templates {
         mut synthesize: impl FnMut(usize, &mut Pass<'_>) -> Result<()>,
         control: &Control,
     ) -> Result<Templates> {
+        if times == 0 {
+            return Err(Error::Argument { name: "times", detail: "templates are of one block at least".into() });
+        }
         let mut pass = Pass { work: Work::Count(None), control };
         synthesize(2, &mut pass)?;
         let Work::Count(Some(two)) = pass.work else { return Err(not_run()) };
