@@ -192,6 +192,40 @@ fn rows_are_named_by_their_gadgets() {
     assert_eq!((error.code(), error.to_string().contains("row")), (100, true), "{error}");
 }
 
+#[test]
+fn a_wrong_wire_leads_to_its_gadget() {
+    let (size, control) = (SectorSize::KiB2, Control::new());
+    let templates = make(size);
+    let real = witness(&checked(SMALL), 0, templates.full_positions(), &control).unwrap();
+    let gadget = |wrong: &PartitionWitness| {
+        let row = templates.first_unsatisfied(wrong, &control).expect("check").expect("a broken row");
+        gadget_of_row(size, row, &control).unwrap()
+    };
+    let mut wrong = real.clone();
+    wrong.inputs[2] += Scalar::ONE;
+    assert!(gadget(&wrong).starts_with("comm_d_input/"), "{}", gadget(&wrong));
+    let mut wrong = real.clone();
+    if wrong.bits.get(10) {
+        wrong.bits.clear(10);
+    } else {
+        wrong.bits.set(10);
+    }
+    assert!(gadget(&wrong).starts_with("replica_id_bits/"), "{}", gadget(&wrong));
+    let mut wrong = real;
+    *wrong.full.last_mut().unwrap() += Scalar::ONE;
+    assert!(gadget(&wrong).starts_with("challenge_1/"), "{}", gadget(&wrong));
+}
+
+#[test]
+#[ignore = "takes two minutes"]
+fn the_last_rows_of_32_gib_are_named() {
+    let counts = SectorSize::GiB32.parameters().counts;
+    let begin = Instant::now();
+    let name = gadget_of_row(SectorSize::GiB32, counts.rows - counts.inputs - 1, &Control::new()).unwrap();
+    println!("{name} after {:?}", begin.elapsed());
+    assert!(name.starts_with("challenge_17/"), "{name}");
+}
+
 /// Makes templates of a large size and compares all that is known without the rows.
 fn compare_large(size: SectorSize) -> Templates {
     let templates = make(size);

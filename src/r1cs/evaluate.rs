@@ -302,7 +302,7 @@ mod tests {
     fn evaluation_of_many_chunks_is_that_of_the_rows_for_any_witness() {
         let control = Control::new();
         let r1cs = R1cs::record(Sha::default(), &control).expect("recording");
-        assert!(r1cs.num_rows() > 3 * CHUNK && r1cs.num_rows() % CHUNK != 0);
+        assert!(r1cs.num_rows() > 3 * CHUNK && !r1cs.num_rows().is_multiple_of(CHUNK));
         let mut witness = r1cs.assign(Sha { preimage: Some([0x5a; 64]) }, &control).expect("assignment");
         compare(&r1cs, &witness);
         // Evaluation does not need a satisfied witness.
