@@ -176,7 +176,7 @@ fn templates_of_512_mib_are_the_recorded_circuit() {
 fn templates_of_another_size_differ_from_the_circuit() {
     let templates = make(SectorSize::KiB2);
     let difference = visit_blank_circuit(SectorSize::MiB8, Difference(&templates)).unwrap().expect("a difference");
-    assert!(difference.contains("is another one") && difference.contains("challenge_0"), "{difference}");
+    assert!(difference.contains("is another one"), "{difference}");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_wrong_wire_leads_to_its_gadget() {
 }
 
 #[test]
-#[ignore = "takes two minutes"]
+#[ignore = "takes a minute"]
 fn the_last_rows_of_32_gib_are_named() {
     let counts = SectorSize::GiB32.parameters().counts;
     let begin = Instant::now();
