@@ -22,8 +22,8 @@ use crate::error::{Error, Result};
 use crate::groth16::{assemble, Counts, Parameters, PreparedVerifyingKey, ProofParts, Randomness, PROOF_BYTES};
 use crate::panics;
 use crate::pipeline::{available_memory, Control, Queue, Stage};
-use crate::porep::{self, C1Output, CheckedC1, CircuitVisitor, SectorSize};
-use crate::r1cs::{PartitionWitness, R1cs, ShapeStore};
+use crate::porep::{self, C1Output, CheckedC1, SectorSize};
+use crate::r1cs::{Constraints, PartitionWitness, R1cs, ShapeStore, Templates};
 
 pub use placement::{devices, Device, Placement, Policy};
 pub use request::{Config, FixedRandomness, ParameterReport, ProveRequest, SealProof};
@@ -46,7 +46,7 @@ pub struct Prover {
     placement: Placement,
     cache_dir: Option<PathBuf>,
     memory: Option<u64>,
-    shapes: Mutex<HashMap<SectorSize, Arc<R1cs>>>,
+    shapes: Mutex<HashMap<SectorSize, Arc<Templates>>>,
     parameters: Mutex<HashMap<SectorSize, Arc<OpenParameters>>>,
     queue: Queue,
 }
@@ -61,16 +61,6 @@ struct OpenParameters {
 impl fmt::Debug for Prover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prover").field("device", &self.backend.name()).finish_non_exhaustive()
-    }
-}
-
-struct RecordBlank<'a>(&'a Control);
-
-impl CircuitVisitor for RecordBlank<'_> {
-    type Output = Result<R1cs>;
-
-    fn visit<C: Circuit<Scalar>>(self, circuit: C) -> Self::Output {
-        R1cs::record(circuit, self.0)
     }
 }
 
@@ -115,6 +105,32 @@ impl Prover {
             let c1 = control.stage(Stage::Decode, None, || C1Output::decode(c1))?;
             control.stage(Stage::Check, None, || porep::check(c1, sector, miner, control))
         })
+    }
+
+    /// [`Prover::check`], then makes the witness of every partition and checks that it satisfies every constraint.
+    ///
+    /// # Errors
+    /// [`Error::Unsatisfied`] names the gadget of the first constraint that does not hold; no checked C1 output
+    /// should give one.
+    pub fn check_full(&self, c1: &[u8], sector: u64, miner: u64, control: &Control) -> Result<CheckedC1> {
+        let checked = self.check(c1, sector, miner, control)?;
+        let size = checked.registered_proof().size;
+        self.run(|| {
+            let shape = || self.shape(size, &self.parameter_dir(), control);
+            let templates = control.stage(Stage::Shape, None, shape)?;
+            for partition in 0..checked.registered_proof().partitions() {
+                let make = || porep::witness(&checked, partition, templates.full_positions(), control);
+                let witness = control.stage(Stage::Witness, Some(partition), make)?;
+                let find = || templates.first_unsatisfied(&witness, control);
+                if let Some(row) = control.stage(Stage::Evaluate, Some(partition), find)? {
+                    let gadget = porep::gadget_of_row(size, row, control)?;
+                    let detail = format!("partition {partition}: constraint {row}, {gadget}, does not hold");
+                    return Err(Error::Unsatisfied { detail });
+                }
+            }
+            Ok(())
+        })?;
+        Ok(checked)
     }
 
     /// Makes a proof: checks the C1 output and the parameters, waits for its turn, proves every partition and
@@ -171,7 +187,7 @@ impl Prover {
         let memory = self.require_memory(size)?;
         self.run(|| {
             let r1cs = control.stage(Stage::Shape, None, || self.shape(size, &directory, control))?;
-            let bytes = self.prove_partitions(&c1, &r1cs, &parameters, request)?;
+            let bytes = self.prove_partitions(&c1, &*r1cs, &parameters, request)?;
             Ok(SealProof {
                 bytes,
                 registered_proof: c1.registered_proof(),
@@ -271,40 +287,44 @@ impl Prover {
     /// The bytes of memory that a proof needs, if they are there.
     fn require_memory(&self, size: SectorSize) -> Result<u64> {
         let needed = self.backend.memory_needed(&parameters::expected(size));
-        let Some(available) = self.memory.or_else(available_memory) else { return Ok(needed) };
-        if needed > available {
-            return Err(Error::Memory {
-                what: format!("a {size} proof on {}", self.backend.name()),
-                needed,
-                available,
-                advice: "use a machine with more memory or one with a supported device".into(),
-            });
-        }
+        self.require(&format!("a {size} proof on {}", self.backend.name()), needed)?;
         Ok(needed)
     }
 
+    /// Refuses work that needs more memory than there is.
+    fn require(&self, what: &str, needed: u64) -> Result<()> {
+        match self.memory.or_else(available_memory) {
+            Some(available) if needed > available => Err(Error::Memory {
+                what: what.into(),
+                needed,
+                available,
+                advice: "use a machine with more memory or one with a supported device".into(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// The recorded circuit of a sector size: kept, loaded or recorded.
-    fn shape(&self, size: SectorSize, directory: &Path, control: &Control) -> Result<Arc<R1cs>> {
-        if let Some(r1cs) = self.shapes.lock().get(&size) {
-            return Ok(r1cs.clone());
+    fn shape(&self, size: SectorSize, directory: &Path, control: &Control) -> Result<Arc<Templates>> {
+        if let Some(templates) = self.shapes.lock().get(&size) {
+            return Ok(templates.clone());
         }
         let store = ShapeStore::for_parameters(directory, self.cache_dir.as_deref());
         let key = format!("{} {CIRCUITS}", size.parameters().stem);
-        let record = || porep::visit_blank_circuit(size, RecordBlank(control))?;
-        let r1cs = store.load_or_record(&key, control, record)?;
-        let (expected, found) = (parameters::expected(size).counts, Counts::of(&r1cs));
+        let templates = store.load_or_record(&key, control, || porep::templates(size, control))?;
+        let (expected, found) = (parameters::expected(size).counts, Counts::of(&templates));
         if expected != found {
             return Err(Error::internal(format!("the circuit of {size} has counts {found:?}, expected {expected:?}")));
         }
-        let r1cs = Arc::new(r1cs);
-        self.shapes.lock().insert(size, r1cs.clone());
-        Ok(r1cs)
+        let templates = Arc::new(templates);
+        self.shapes.lock().insert(size, templates.clone());
+        Ok(templates)
     }
 
     fn prove_partitions(
         &self,
         c1: &CheckedC1,
-        r1cs: &R1cs,
+        r1cs: &dyn Constraints,
         parameters: &OpenParameters,
         request: &ProveRequest<'_>,
     ) -> Result<Vec<u8>> {
@@ -411,7 +431,7 @@ impl Prover {
 
 /// What all proofs of one call share.
 struct Work<'a> {
-    r1cs: &'a R1cs,
+    r1cs: &'a dyn Constraints,
     parameters: &'a Parameters,
     verifying_key: &'a PreparedVerifyingKey,
     randomness: Option<&'a FixedRandomness>,

@@ -116,9 +116,9 @@ fn the_2kib_circuit_has_the_known_counts_and_its_real_assignment_evaluates_as_in
     assert!(store.keep("2KiB", &r1cs, &control).expect("storing"));
     println!("store {:?}", begin.elapsed());
     let begin = Instant::now();
-    let loaded = store.load("2KiB", &control).expect("loading").expect("a stored shape");
+    let loaded = store.load::<R1cs>("2KiB", &control).expect("loading").expect("a stored shape");
     println!("load {:?}", begin.elapsed());
-    let path = directory.path().join(ShapeStore::file_name("2KiB"));
+    let path = directory.path().join(ShapeStore::file_name::<R1cs>("2KiB"));
     println!("file {} bytes", std::fs::metadata(path).expect("file").len());
     assert!(loaded == r1cs);
     drop(r1cs);

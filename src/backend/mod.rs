@@ -5,13 +5,13 @@ pub mod cpu;
 use crate::error::Result;
 use crate::groth16::{Expected, Parameters, ProofParts};
 use crate::pipeline::Control;
-use crate::r1cs::{PartitionWitness, R1cs};
+use crate::r1cs::{Constraints, PartitionWitness};
 
 /// What a backend is asked to prove: several witnesses of one constraint system.
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
     /// The constraint system.
-    pub r1cs: &'a R1cs,
+    pub r1cs: &'a dyn Constraints,
     /// Parameters that belong to it.
     pub parameters: &'a Parameters,
     /// One witness per proof.

@@ -34,7 +34,20 @@ pub trait CircuitVisitor {
 /// # Errors
 /// [`Error::Internal`] only.
 pub fn visit_blank_circuit<V: CircuitVisitor>(size: SectorSize, visitor: V) -> Result<V::Output> {
-    with_tree(size, Blank { size, visitor })
+    visit_blank_circuit_with_challenges(size, size.challenges_per_partition(), visitor)
+}
+
+/// Visits the circuit of a partition of as many challenges as are asked for, without values. All challenges make the same
+/// constraints, so that the circuits of one and of two tell those of any number.
+///
+/// # Errors
+/// [`Error::Internal`] only.
+pub fn visit_blank_circuit_with_challenges<V: CircuitVisitor>(
+    size: SectorSize,
+    challenges: usize,
+    visitor: V,
+) -> Result<V::Output> {
+    with_tree(size, Blank { size, challenges, visitor })
 }
 
 /// Visits the circuit of one partition with the values of a checked C1 output, `partition` counting from 0.
@@ -119,6 +132,7 @@ fn public_params<Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>>(
 
 struct Blank<V> {
     size: SectorSize,
+    challenges: usize,
     visitor: V,
 }
 
@@ -128,7 +142,7 @@ impl<V: CircuitVisitor> TreeVisitor for Blank<V> {
     fn visit<Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>>(self) -> Result<V::Output> {
         // The blank circuit takes counts from the graph and the number of challenges, the same for all kinds.
         let proof = RegisteredProof::new(self.size, ProofKind::V1_1);
-        let params = public_params::<Tree>(proof, proof.challenges())?;
+        let params = public_params::<Tree>(proof, Challenges::new_interactive(self.challenges))?;
         Ok(self.visitor.visit(<Compound<Tree> as CompoundProof<Drg<'_, Tree>, _>>::blank_circuit(&params)))
     }
 }

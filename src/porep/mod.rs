@@ -11,11 +11,16 @@ mod circuit;
 pub mod ids;
 mod parameters;
 pub mod sector;
+mod shape;
 mod witness;
 
 pub use c1::{C1Output, Envelope, Node, MAX_C1_BYTES};
 pub use check::{check, CheckedC1};
-pub use circuit::{public_inputs, public_inputs_for, visit_blank_circuit, visit_partition_circuit, CircuitVisitor};
+pub use circuit::{
+    public_inputs, public_inputs_for, visit_blank_circuit, visit_blank_circuit_with_challenges,
+    visit_partition_circuit, CircuitVisitor,
+};
 pub use parameters::{CircuitCounts, ParameterSet};
 pub use sector::{ProofKind, RegisteredProof, SectorSize};
+pub use shape::{gadget_of_row, templates};
 pub use witness::{full_positions, witness};

@@ -41,6 +41,13 @@ pub(super) fn expected(size: SectorSize) -> Expected {
     }
 }
 
+/// Bytes of memory that making parameters takes, at most: the rows with their entries, and the polynomials of all
+/// variables at tau.
+fn generation_bytes(size: SectorSize) -> u64 {
+    let counts = size.parameters().counts;
+    (48 * counts.rows + 3 * 32 * (counts.aux + counts.inputs) + (32 << counts.domain_log)) as u64
+}
+
 impl Prover {
     /// Parameters of a size in a directory: those kept from an earlier call if the files are still the same,
     /// else newly opened and checked.
@@ -113,9 +120,10 @@ impl Prover {
         let meta = format!("{{\"sector_size\":{}}}", size.bytes());
         let target = Target { directory, stem: size.parameters().stem, meta: &meta };
         target.check()?;
+        self.require(&format!("making {size} parameters"), generation_bytes(size))?;
         let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
         self.run(|| {
-            let r1cs = control.stage(Stage::Shape, None, || self.shape(size, directory, control))?;
+            let r1cs = control.stage(Stage::Shape, None, || self.shape(size, directory, control)?.expand(control))?;
             control.stage(Stage::Parameters, None, || setup::generate(&r1cs, seed, &target, control, &mut |_, _| ()))
         })
     }

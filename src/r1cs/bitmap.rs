@@ -48,6 +48,20 @@ impl Bitmap {
         self.words[index / 64] &= !(1 << (index % 64));
     }
 
+    /// Sets the bits from `start` on where `other` has ones; panics if they do not all lie within.
+    pub fn or_at(&mut self, start: usize, other: &Bitmap) {
+        assert!(start + other.len <= self.len);
+        let (first, shift) = (start / 64, start % 64);
+        for (index, &word) in (first..).zip(&other.words) {
+            self.words[index] |= word << shift;
+            let carried = word.checked_shr(64 - shift as u32).unwrap_or(0);
+            // Beyond the last word there is nothing to carry: the bits past an end are zero.
+            if carried != 0 {
+                self.words[index + 1] |= carried;
+            }
+        }
+    }
+
     /// Adds one bit at the end.
     pub fn push(&mut self, bit: bool) {
         if self.len.is_multiple_of(64) {
@@ -161,6 +175,23 @@ mod tests {
         assert_eq!(bits.count_ones(), set.len());
         bits.clear(64);
         assert!(!bits.get(64) && bits.get(65));
+    }
+
+    #[test]
+    fn bits_are_set_from_any_place_on() {
+        let mut rng = StdRng::seed_from_u64(2);
+        for (start, len) in [(0, 0), (0, 64), (1, 63), (1, 64), (63, 1), (63, 66), (64, 130), (70, 130), (200, 0)] {
+            let draw = |rng: &mut StdRng, len| (0..len).map(|_| rng.gen_bool(0.5)).collect::<Vec<_>>();
+            let (mut expected, other) = (draw(&mut rng, 200), draw(&mut rng, len));
+            let [mut found, added] = [&expected, &other].map(|list| {
+                let mut bits = Bitmap::default();
+                list.iter().for_each(|&bit| bits.push(bit));
+                bits
+            });
+            found.or_at(start, &added);
+            other.iter().enumerate().for_each(|(index, &bit)| expected[start + index] |= bit);
+            assert!((0..200).all(|index| found.get(index) == expected[index]), "{start} {len}");
+        }
     }
 
     #[test]

@@ -75,7 +75,7 @@ enum Value<'a> {
 }
 
 /// A system and a witness that fits it.
-struct Evaluator<'a> {
+pub(super) struct Evaluator<'a> {
     dictionary: &'a Dictionary,
     lookup: &'a Lookup,
     bits: &'a [u64],
@@ -84,25 +84,30 @@ struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    fn new(r1cs: &'a R1cs, witness: &'a PartitionWitness) -> Result<Self> {
+    /// `counts` are the system's inputs, auxiliary variables and full-width positions.
+    pub(super) fn new(
+        counts: (usize, usize, usize),
+        dictionary: &'a Dictionary,
+        lookup: &'a Lookup,
+        witness: &'a PartitionWitness,
+    ) -> Result<Self> {
         let given = (witness.inputs.len(), witness.bits.len(), witness.full.len());
-        let expected = (r1cs.num_inputs(), r1cs.num_aux(), r1cs.full_positions().len());
-        if given != expected {
+        if given != counts {
             return Err(Error::internal(format!(
                 "a witness of {} inputs, {} bits and {} full-width values; the circuit has {}, {} and {}",
-                given.0, given.1, given.2, expected.0, expected.1, expected.2
+                given.0, given.1, given.2, counts.0, counts.1, counts.2
             )));
         }
         if witness.inputs[0] != Scalar::ONE {
             return Err(Error::Unsatisfied { detail: "input 0 must be the constant 1".into() });
         }
-        Ok(Evaluator {
-            dictionary: &r1cs.dictionary,
-            lookup: &r1cs.lookup,
-            bits: witness.bits.words(),
-            full: &witness.full,
-            inputs: &witness.inputs,
-        })
+        let (bits, full, inputs) = (witness.bits.words(), &witness.full, &witness.inputs);
+        Ok(Evaluator { dictionary, lookup, bits, full, inputs })
+    }
+
+    fn of(r1cs: &'a R1cs, witness: &'a PartitionWitness) -> Result<Self> {
+        let counts = (r1cs.num_inputs(), r1cs.num_aux(), r1cs.full_positions().len());
+        Self::new(counts, &r1cs.dictionary, &r1cs.lookup, witness)
     }
 
     #[inline(always)]
@@ -122,28 +127,38 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// One row times the witness.
-    #[inline]
-    fn row(&self, row: RawRow) -> Scalar {
+    /// One row times the witness. `place` gives the variable that a number in the row stands for.
+    #[inline(always)]
+    pub(super) fn row(&self, row: RawRow, place: impl Fn(u32) -> u32) -> Scalar {
         let table = self.lookup.tables[row.pattern as usize];
         if table == NO_TABLE {
-            return self.sum(row);
+            return self.sum(row, place);
         }
-        let mut place = 0;
+        let mut values = 0;
         for (entry, &number) in row.variables.iter().enumerate() {
-            match self.value(number) {
-                Value::Bit(bit) => place |= usize::from(bit) << entry,
-                Value::Full(_) => return self.sum(row),
+            match self.value(place(number)) {
+                Value::Bit(bit) => values |= usize::from(bit) << entry,
+                Value::Full(_) => return self.sum(row, place),
             }
         }
-        self.lookup.sums[table as usize + place]
+        self.lookup.sums[table as usize + values]
+    }
+
+    /// Whether the rows of A, B and C with one index are satisfied.
+    #[inline(always)]
+    pub(super) fn holds(&self, [a, b, c]: [RawRow; 3], place: impl Fn(u32) -> u32 + Copy) -> bool {
+        // Most rows are over bits, and most products of those are by zero.
+        let b = self.row(b, place);
+        let product = if b.is_zero_vartime() { b } else { self.row(a, place) * b };
+        product == self.row(c, place)
     }
 
     /// The same term by term.
-    fn sum(&self, row: RawRow) -> Scalar {
+    #[inline(never)]
+    fn sum(&self, row: RawRow, place: impl Fn(u32) -> u32) -> Scalar {
         let mut sum = Scalar::ZERO;
         for (&number, &id) in row.variables.iter().zip(self.dictionary.pattern(row.pattern)) {
-            match (self.value(number), id) {
+            match (self.value(place(number)), id) {
                 (Value::Bit(false), _) => {}
                 (Value::Bit(true), _) => sum += self.dictionary.coefficients()[id as usize],
                 (Value::Full(value), PLUS_ONE) => sum += value,
@@ -153,6 +168,12 @@ impl<'a> Evaluator<'a> {
         }
         sum
     }
+}
+
+/// A recorded system's rows name the variables themselves.
+#[inline(always)]
+fn own(number: u32) -> u32 {
+    number
 }
 
 impl R1cs {
@@ -172,14 +193,14 @@ impl R1cs {
         if out.len() != domain {
             return Err(Error::internal(format!("{} places for an evaluation on {domain} points", out.len())));
         }
-        let evaluator = Evaluator::new(self, witness)?;
+        let evaluator = Evaluator::of(self, witness)?;
         let rows = self.matrix(matrix);
         out.par_chunks_mut(CHUNK).enumerate().try_for_each(|(chunk, out)| {
             control.check(Stage::Evaluate)?;
             let first = (chunk * CHUNK).min(rows.len());
             let (inside, past) = out.split_at_mut((rows.len() - first).min(out.len()));
             for (out, row) in inside.iter_mut().zip(rows.starting_at(first, &self.dictionary)) {
-                *out = evaluator.row(row);
+                *out = evaluator.row(row, own);
             }
             past.fill(Scalar::ZERO);
             Ok(())
@@ -191,7 +212,7 @@ impl R1cs {
     /// # Errors
     /// As [`R1cs::evaluate`].
     pub fn first_unsatisfied(&self, witness: &PartitionWitness, control: &Control) -> Result<Option<usize>> {
-        let evaluator = Evaluator::new(self, witness)?;
+        let evaluator = Evaluator::of(self, witness)?;
         let chunks = self.num_rows().div_ceil(CHUNK);
         let found = (0..chunks)
             .into_par_iter()
@@ -200,12 +221,7 @@ impl R1cs {
                 let first = chunk * CHUNK;
                 let [a, b, c] = self.matrices.each_ref().map(|rows| rows.starting_at(first, &self.dictionary));
                 let mut rows = a.zip(b).zip(c).take(CHUNK);
-                let broken = rows.position(|((a, b), c)| {
-                    // Most rows are over bits, and most products of those are by zero.
-                    let b = evaluator.row(b);
-                    let product = if b.is_zero_vartime() { b } else { evaluator.row(a) * b };
-                    product != evaluator.row(c)
-                });
+                let broken = rows.position(|((a, b), c)| !evaluator.holds([a, b, c], own));
                 Ok(broken.map(|row| first + row))
             })
             .find_first(|found| !matches!(found, Ok(None)));

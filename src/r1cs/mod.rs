@@ -2,20 +2,27 @@
 //! Knows no Filecoin and no device: any bellperson `Circuit<Scalar>` will do.
 
 mod bitmap;
+mod checked_file;
+mod constraints;
 mod evaluate;
+mod gadget;
 mod positions;
 mod recorder;
 mod rows;
 mod shape_file;
 mod store;
 mod system;
+mod template;
 #[cfg(test)]
 mod testing;
 mod witness;
 
 pub use bitmap::Bitmap;
-pub use store::ShapeStore;
+pub use constraints::Constraints;
+pub use gadget::gadget_of_row;
+pub use store::{Shape, ShapeStore};
 pub use system::{R1cs, Row};
+pub use template::{Pass, Templates};
 pub use witness::PartitionWitness;
 
 /// One of the three matrices of a constraint system: A w * B w = C w, row by row.

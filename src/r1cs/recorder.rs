@@ -7,6 +7,7 @@ use blstrs::Scalar;
 use ff::Field;
 
 use super::rows::{Builder, INPUT};
+use super::template::Spans;
 use super::witness::Packer;
 use super::R1cs;
 use crate::error::{Error, Result};
@@ -14,6 +15,35 @@ use crate::pipeline::{Control, Stage};
 
 /// How many variables are allocated between two looks at the control: well below a millisecond of work.
 const CHECK_EVERY: usize = 1 << 12;
+
+/// What is told of a circuit's rows and gadgets while it is synthesized.
+pub(super) trait Watcher: Send {
+    /// The next row.
+    fn row(&mut self, row: &[LinearCombination<Scalar>; 3], name: Name<'_>) -> Result<()>;
+    /// A gadget begins.
+    fn open(&mut self, _name: Name<'_>) {}
+    /// The innermost gadget ends.
+    fn close(&mut self) {}
+}
+
+/// A name that is made only if it is asked for.
+pub(super) type Name<'a> = &'a mut dyn FnMut() -> String;
+
+/// The rows of a circuit, and where its larger gadgets are among them.
+pub(super) struct Recording {
+    pub(super) inputs: usize,
+    pub(super) aux: usize,
+    pub(super) builder: Box<Builder>,
+    pub(super) spans: Spans,
+}
+
+/// How large a circuit is, without the appended row of each input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) inputs: usize,
+    pub(super) aux: usize,
+    pub(super) rows: usize,
+}
 
 /// Either half of what a circuit says: its rows or its values.
 ///
@@ -29,28 +59,50 @@ pub(super) struct Synthesis<'a> {
 }
 
 enum Sink<'a> {
-    Rows(Box<Builder>),
+    Rows(Box<Builder>, Option<Spans>),
     Values(Packer<'a>),
+    Count(usize),
+    Watch(&'a mut dyn Watcher),
 }
 
 impl<'a> Synthesis<'a> {
-    /// Runs `circuit` for its rows.
-    fn record<C: Circuit<Scalar>>(circuit: C, control: &'a Control) -> Result<(usize, usize, Box<Builder>)> {
-        let mut synthesis = Synthesis::new(Sink::Rows(Box::default()), control);
+    /// Runs `circuit` for its rows, the appended ones included, and perhaps for the places of its gadgets.
+    pub(super) fn record<C: Circuit<Scalar>>(
+        circuit: C,
+        spans: Option<Spans>,
+        control: &'a Control,
+    ) -> Result<Recording> {
+        let mut synthesis = Synthesis::new(Sink::Rows(Box::default(), spans), control);
         synthesis.run(circuit, Stage::Shape)?;
         let (inputs, aux) = (synthesis.inputs, synthesis.aux);
-        match synthesis.sink {
-            Sink::Rows(mut builder) => {
-                // As bellperson does: these rows make the inputs' polynomials independent.
-                for input in 0..inputs {
-                    builder.push(0, std::iter::once((INPUT | input as u32, &Scalar::ONE)));
-                    builder.push(1, std::iter::empty());
-                    builder.push(2, std::iter::empty());
-                }
-                Ok((inputs, aux, builder))
-            }
-            Sink::Values(_) => unreachable!("the sink is not replaced"),
+        let Sink::Rows(mut builder, spans) = synthesis.sink else { unreachable!("the sink is not replaced") };
+        // As bellperson does: these rows make the inputs' polynomials independent.
+        for input in 0..inputs {
+            builder.push(0, std::iter::once((INPUT | input as u32, &Scalar::ONE)));
+            builder.push(1, std::iter::empty());
+            builder.push(2, std::iter::empty());
         }
+        Ok(Recording { inputs, aux, builder, spans: spans.unwrap_or_default() })
+    }
+
+    /// Runs `circuit` for its size alone.
+    pub(super) fn count<C: Circuit<Scalar>>(circuit: C, control: &'a Control) -> Result<Size> {
+        let mut synthesis = Synthesis::new(Sink::Count(0), control);
+        synthesis.run(circuit, Stage::Shape)?;
+        let Sink::Count(rows) = synthesis.sink else { unreachable!("the sink is not replaced") };
+        Ok(Size { inputs: synthesis.inputs, aux: synthesis.aux, rows })
+    }
+
+    /// Runs `circuit` and tells `watcher` of its rows, without the appended ones, and gadgets. When the watcher fails,
+    /// synthesis ends soon after.
+    pub(super) fn watch<C: Circuit<Scalar>>(
+        circuit: C,
+        watcher: &'a mut dyn Watcher,
+        control: &'a Control,
+    ) -> Result<(usize, usize)> {
+        let mut synthesis = Synthesis::new(Sink::Watch(watcher), control);
+        synthesis.run(circuit, Stage::Shape)?;
+        Ok((synthesis.inputs, synthesis.aux))
     }
 
     /// Runs `circuit` for its values.
@@ -61,10 +113,8 @@ impl<'a> Synthesis<'a> {
     ) -> Result<Packer<'a>> {
         let mut synthesis = Synthesis::new(Sink::Values(packer), control);
         synthesis.run(circuit, Stage::Witness)?;
-        match synthesis.sink {
-            Sink::Values(packer) => Ok(packer),
-            Sink::Rows(_) => unreachable!("the sink is not replaced"),
-        }
+        let Sink::Values(packer) = synthesis.sink else { unreachable!("the sink is not replaced") };
+        Ok(packer)
     }
 
     fn new(sink: Sink<'a>, control: &'a Control) -> Self {
@@ -106,6 +156,9 @@ impl ConstraintSystem<Scalar> for Synthesis<'_> {
         A: FnOnce() -> AR,
         AR: Into<String>,
     {
+        if self.failure.is_some() {
+            return Err(SynthesisError::Unsatisfiable);
+        }
         if self.aux.is_multiple_of(CHECK_EVERY) {
             if let Err(reason) = self.control.check("the synthesis of a circuit") {
                 return Err(self.stop(reason));
@@ -135,7 +188,7 @@ impl ConstraintSystem<Scalar> for Synthesis<'_> {
         Ok(Variable::new_unchecked(Index::Input(self.inputs - 1)))
     }
 
-    fn enforce<A, AR, LA, LB, LC>(&mut self, _: A, a: LA, b: LB, c: LC)
+    fn enforce<A, AR, LA, LB, LC>(&mut self, annotation: A, a: LA, b: LB, c: LC)
     where
         A: FnOnce() -> AR,
         AR: Into<String>,
@@ -143,21 +196,46 @@ impl ConstraintSystem<Scalar> for Synthesis<'_> {
         LB: FnOnce(LinearCombination<Scalar>) -> LinearCombination<Scalar>,
         LC: FnOnce(LinearCombination<Scalar>) -> LinearCombination<Scalar>,
     {
-        if let Sink::Rows(builder) = &mut self.sink {
-            builder.push(0, entries(&a(LinearCombination::zero())));
-            builder.push(1, entries(&b(LinearCombination::zero())));
-            builder.push(2, entries(&c(LinearCombination::zero())));
+        match &mut self.sink {
+            Sink::Rows(builder, _) => {
+                builder.push(0, entries(&a(LinearCombination::zero())));
+                builder.push(1, entries(&b(LinearCombination::zero())));
+                builder.push(2, entries(&c(LinearCombination::zero())));
+            }
+            Sink::Values(_) => {}
+            Sink::Count(rows) => *rows += 1,
+            Sink::Watch(watcher) if self.failure.is_none() => {
+                let row = [a(LinearCombination::zero()), b(LinearCombination::zero()), c(LinearCombination::zero())];
+                let mut annotation = Some(annotation);
+                let name = &mut || annotation.take().map_or_else(String::new, |name| name().into());
+                self.failure = watcher.row(&row, name).err();
+            }
+            Sink::Watch(_) => {}
         }
     }
 
-    fn push_namespace<NR, N>(&mut self, _: N)
+    fn push_namespace<NR, N>(&mut self, name: N)
     where
         NR: Into<String>,
         N: FnOnce() -> NR,
     {
+        match &mut self.sink {
+            Sink::Rows(builder, Some(spans)) => spans.open(builder.rows(), self.aux),
+            Sink::Watch(watcher) => {
+                let mut name = Some(name);
+                watcher.open(&mut || name.take().map_or_else(String::new, |name| name().into()));
+            }
+            _ => {}
+        }
     }
 
-    fn pop_namespace(&mut self) {}
+    fn pop_namespace(&mut self) {
+        match &mut self.sink {
+            Sink::Rows(builder, Some(spans)) => spans.close(builder.rows(), self.aux),
+            Sink::Watch(watcher) => watcher.close(),
+            _ => {}
+        }
+    }
 
     fn get_root(&mut self) -> &mut Self::Root {
         self
@@ -166,7 +244,7 @@ impl ConstraintSystem<Scalar> for Synthesis<'_> {
 
 /// The entries of a linear combination: inputs, then auxiliary variables, each ascending. Bellperson has
 /// merged repeated variables already, perhaps to a zero coefficient.
-fn entries(combination: &LinearCombination<Scalar>) -> impl Iterator<Item = (u32, &Scalar)> {
+pub(super) fn entries(combination: &LinearCombination<Scalar>) -> impl Iterator<Item = (u32, &Scalar)> {
     // Numbers past the limit are refused before anything reads them: `Builder::finish` checks the counts.
     let inputs = combination.iter_inputs().map(|(&index, coefficient)| (INPUT | index as u32, coefficient));
     inputs.chain(combination.iter_aux().map(|(&index, coefficient)| (index as u32, coefficient)))
@@ -183,7 +261,7 @@ impl R1cs {
     /// [`Error::Argument`] if the circuit is larger than 2^31 variables or 2^32 entries a matrix,
     /// [`Error::Unsatisfied`] or [`Error::Internal`] if synthesis itself fails, [`Error::Cancelled`], [`Error::Deadline`].
     pub fn record<C: Circuit<Scalar>>(circuit: C, control: &Control) -> Result<R1cs> {
-        let (inputs, aux, builder) = Synthesis::record(circuit, control)?;
+        let Recording { inputs, aux, builder, .. } = Synthesis::record(circuit, None, control)?;
         let (dictionary, matrices) = builder.finish(inputs, aux)?;
         R1cs::from_rows(inputs, aux, dictionary, matrices, control)
     }

@@ -160,16 +160,20 @@ impl Rows {
         &self.patterns
     }
 
+    /// Where the entries of row `first` begin, or of the row that would follow the last; panics past that.
+    pub(super) fn place(&self, first: usize, dictionary: &Dictionary) -> usize {
+        let known = first / STRIDE * STRIDE;
+        let skipped: usize = self.patterns[known..first].iter().map(|&pattern| dictionary.pattern_len(pattern)).sum();
+        self.places.get(first / STRIDE).map_or(self.variables.len(), |&place| place as usize + skipped)
+    }
+
     /// The rows from `first` on, in order; panics past the end.
     pub(super) fn starting_at<'a>(
         &'a self,
         first: usize,
         dictionary: &'a Dictionary,
     ) -> impl Iterator<Item = RawRow<'a>> {
-        let known = first / STRIDE * STRIDE;
-        let skipped: usize = self.patterns[known..first].iter().map(|&pattern| dictionary.pattern_len(pattern)).sum();
-        let begin = self.places.get(first / STRIDE).map_or(self.variables.len(), |&place| place as usize + skipped);
-        let mut rest = &self.variables[begin..];
+        let mut rest = &self.variables[self.place(first, dictionary)..];
         self.patterns[first..].iter().map(move |&pattern| {
             let (variables, after) = rest.split_at(dictionary.pattern_len(pattern));
             rest = after;
@@ -245,6 +249,11 @@ impl Default for Builder {
 }
 
 impl Builder {
+    /// How many rows were appended to the last matrix.
+    pub(super) fn rows(&self) -> usize {
+        self.matrices[2].len()
+    }
+
     /// Appends one row to matrix 0, 1 or 2, without its zero coefficients.
     pub(super) fn push<'a>(&mut self, matrix: usize, entries: impl Iterator<Item = (u32, &'a Scalar)>) {
         let mut ids = std::mem::take(&mut self.scratch);

@@ -17,41 +17,15 @@
 use std::io::{self, Read, Write};
 
 use blstrs::Scalar;
-use sha2::{Digest, Sha256};
 
+use super::checked_file::{damaged, Sink, Source, Stored, Unusable, DIGEST};
 use super::rows::{Dictionary, Rows};
 use super::system::Densities;
 use super::{Bitmap, R1cs};
 use crate::error::Result;
-use crate::pipeline::Control;
 
-/// Goes up with every change of the bytes or of what they mean, recording and full-width positions included.
-pub(super) const VERSION: u32 = 1;
-
-const MAGIC: [u8; 8] = *b"CUPOR1CS";
 const COUNTS: usize = 10;
 const HEADER: usize = 8 + 4 + 4 + 8 * COUNTS;
-const DIGEST: usize = 32;
-
-/// Bytes per read and write; the control is looked at in between.
-const PIECE: usize = 1 << 20;
-
-const DURING: &str = "the reading or writing of a circuit's shape";
-
-/// Why stored bytes cannot be used.
-#[derive(Debug)]
-pub(super) enum Unusable {
-    /// They are not what was once written for this key: what is wrong.
-    Damaged(String),
-    /// They cannot be read.
-    Unreadable(io::Error),
-    /// The call must stop; not the file's fault.
-    Stopped(crate::Error),
-}
-
-fn damaged<T>(what: impl Into<String>) -> Result<T, Unusable> {
-    Err(Unusable::Damaged(what.into()))
-}
 
 /// The lengths of all parts.
 struct Counts {
@@ -122,214 +96,77 @@ impl Counts {
     }
 }
 
-/// Writes a system under a key.
-pub(super) fn write(r1cs: &R1cs, key: &str, file: &mut impl Write, control: &Control) -> Result<io::Result<()>> {
-    let mut sink = Sink { file, digest: Sha256::new(), piece: Vec::with_capacity(PIECE), control, stopped: None };
-    let outcome = sink.system(r1cs, key).and_then(|()| sink.finish());
-    match sink.stopped {
-        Some(reason) => Err(reason),
-        None => Ok(outcome),
-    }
-}
-
-struct Sink<'a, W> {
-    file: &'a mut W,
-    digest: Sha256,
-    piece: Vec<u8>,
-    control: &'a Control,
-    stopped: Option<crate::Error>,
-}
-
-impl<W: Write> Sink<'_, W> {
-    fn system(&mut self, r1cs: &R1cs, key: &str) -> io::Result<()> {
-        self.bytes(&MAGIC)?;
-        self.bytes(&VERSION.to_le_bytes())?;
-        self.bytes(&(key.len() as u32).to_le_bytes())?;
-        for count in Counts::of(r1cs).to_array() {
-            self.bytes(&count.to_le_bytes())?;
-        }
-        self.bytes(key.as_bytes())?;
-        for coefficient in r1cs.dictionary.coefficients() {
-            self.bytes(&coefficient.to_bytes_le())?;
-        }
-        self.numbers(r1cs.dictionary.starts())?;
-        self.numbers(r1cs.dictionary.ids())?;
-        for rows in &r1cs.matrices {
-            self.numbers(rows.patterns())?;
-            self.numbers(rows.variables())?;
-        }
-        self.numbers(&r1cs.full_positions)?;
-        for bitmap in [&r1cs.densities.a_aux, &r1cs.densities.b_input, &r1cs.densities.b_aux] {
-            for word in bitmap.words() {
-                self.bytes(&word.to_le_bytes())?;
-            }
-        }
-        Ok(())
-    }
-
-    fn numbers(&mut self, numbers: &[u32]) -> io::Result<()> {
-        numbers.iter().try_for_each(|number| self.bytes(&number.to_le_bytes()))
-    }
-
-    /// Short byte strings only: a piece is let out when it is nearly full.
-    #[inline]
-    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.piece.len() + bytes.len() > PIECE {
-            self.flush()?;
-        }
-        self.piece.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if let Err(reason) = self.control.check(DURING) {
-            self.stopped = Some(reason);
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        self.digest.update(&self.piece);
-        self.file.write_all(&self.piece)?;
-        self.piece.clear();
-        Ok(())
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.flush()?;
-        let digest = std::mem::take(&mut self.digest).finalize();
-        self.file.write_all(&digest)?;
-        self.file.flush()
-    }
-}
-
-/// Reads what [`write`] wrote for the same key from a file of `len` bytes.
-pub(super) fn read(key: &str, file: &mut impl Read, len: u64, control: &Control) -> Result<R1cs, Unusable> {
-    let mut source = Source { file, digest: Sha256::new(), piece: vec![0; PIECE], control };
-    if len < (HEADER + DIGEST) as u64 {
-        return damaged(format!("it has {len} bytes, less than any"));
-    }
-    if source.array::<8>()? != MAGIC {
-        return damaged("it is something else");
-    }
-    let version = u32::from_le_bytes(source.array()?);
-    if version != VERSION {
-        return damaged(format!("it has format {version}, this version reads {VERSION}"));
-    }
-    if u32::from_le_bytes(source.array()?) as usize != key.len() {
-        return damaged("it is for another circuit");
-    }
-    let mut counts = [0; COUNTS];
-    for count in &mut counts {
-        *count = u64::from_le_bytes(source.array()?);
-    }
-    let Some(counts) = Counts::from_array(counts).filter(|counts| counts.file_len(key) == u128::from(len)) else {
-        return damaged(format!("its {len} bytes are not what its header says"));
-    };
-    // From here on every allocation is within the file's length.
-    let mut written_for = vec![0; key.len()];
-    source.fill(&mut written_for)?;
-    if written_for != key.as_bytes() {
-        return damaged("it is for another circuit");
-    }
-    let coefficients = source.scalars(counts.coefficients)?;
-    let starts = source.numbers(counts.patterns + 1)?;
-    let ids = source.numbers(counts.pattern_entries)?;
-    let mut matrices = Vec::with_capacity(3);
-    for entries in counts.entries {
-        let patterns = source.numbers(counts.rows)?;
-        matrices.push((patterns, source.numbers(entries)?));
-    }
-    let full_positions = source.numbers(counts.full_positions)?;
-    let densities = (source.bitmap(counts.aux)?, source.bitmap(counts.inputs)?, source.bitmap(counts.aux)?);
-    let digest = std::mem::take(&mut source.digest).finalize();
-    if source.array::<DIGEST>()? != digest[..] {
-        return damaged("its digest does not fit its content");
-    }
-    assemble(&counts, coefficients, starts, ids, matrices, full_positions, densities)
-        .map_or_else(|| damaged("its digest fits and its content does not hang together"), Ok)
-}
-
-/// Checks every number and puts the system together.
-fn assemble(
-    counts: &Counts,
+/// What a file has.
+pub(super) struct Parts {
+    counts: Counts,
     coefficients: Vec<Option<Scalar>>,
     starts: Vec<u32>,
     ids: Vec<u32>,
+    /// Patterns and variables.
     matrices: Vec<(Vec<u32>, Vec<u32>)>,
     full_positions: Vec<u32>,
     densities: (Option<Bitmap>, Option<Bitmap>, Option<Bitmap>),
-) -> Option<R1cs> {
-    let coefficients = coefficients.into_iter().collect::<Option<Vec<_>>>()?;
-    let dictionary = Dictionary::from_parts(coefficients, starts, ids)?;
-    let matrices = matrices
-        .into_iter()
-        .map(|(patterns, variables)| Rows::from_parts(variables, patterns, &dictionary, counts.inputs, counts.aux))
-        .collect::<Option<Vec<_>>>()?;
-    let densities = Densities { a_aux: densities.0?, b_input: densities.1?, b_aux: densities.2? };
-    R1cs::from_parts(counts.inputs, counts.aux, dictionary, matrices.try_into().ok()?, densities, full_positions)
 }
 
-struct Source<'a, R> {
-    file: &'a mut R,
-    digest: Sha256,
-    piece: Vec<u8>,
-    control: &'a Control,
-}
+impl Stored for R1cs {
+    type Parts = Parts;
 
-impl<R: Read> Source<'_, R> {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Unusable> {
-        match self.file.read_exact(bytes) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return damaged("it became shorter"),
-            Err(error) => return Err(Unusable::Unreadable(error)),
+    const MAGIC: [u8; 8] = *b"CUPOR1CS";
+    /// Recording and full-width positions are part of what the bytes mean.
+    const VERSION: u32 = 1;
+    const EXTENSION: &'static str = "shape";
+
+    fn write_to<W: Write>(&self, key: &str, sink: &mut Sink<'_, W>) -> io::Result<()> {
+        for count in Counts::of(self).to_array() {
+            sink.bytes(&count.to_le_bytes())?;
         }
-        self.digest.update(bytes);
-        Ok(())
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Unusable> {
-        let mut bytes = [0; N];
-        self.fill(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    fn numbers(&mut self, count: usize) -> Result<Vec<u32>, Unusable> {
-        let mut numbers = Vec::with_capacity(count);
-        self.pieces(count, 4, |bytes| {
-            numbers.extend(bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes"))));
-        })?;
-        Ok(numbers)
-    }
-
-    /// `None` inside where an element is not canonical.
-    fn scalars(&mut self, count: usize) -> Result<Vec<Option<Scalar>>, Unusable> {
-        let mut scalars = Vec::with_capacity(count);
-        self.pieces(count, 32, |bytes| {
-            let scalar = |bytes: &[u8]| Option::from(Scalar::from_bytes_le(bytes.try_into().expect("32 bytes")));
-            scalars.extend(bytes.chunks_exact(32).map(scalar));
-        })?;
-        Ok(scalars)
-    }
-
-    /// `None` inside if bits past the end are set.
-    fn bitmap(&mut self, len: usize) -> Result<Option<Bitmap>, Unusable> {
-        let mut words = Vec::with_capacity(len.div_ceil(64));
-        self.pieces(len.div_ceil(64), 8, |bytes| {
-            words.extend(bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes"))));
-        })?;
-        Ok(Bitmap::from_words(words, len))
-    }
-
-    /// Reads `count` elements of `size` bytes, which divides `PIECE`, piece by piece.
-    fn pieces(&mut self, count: usize, size: usize, mut each: impl FnMut(&[u8])) -> Result<(), Unusable> {
-        let mut piece = std::mem::take(&mut self.piece);
-        let mut rest = count * size;
-        while rest > 0 {
-            self.control.check(DURING).map_err(Unusable::Stopped)?;
-            let bytes = &mut piece[..rest.min(PIECE)];
-            self.fill(bytes)?;
-            each(bytes);
-            rest -= bytes.len();
+        sink.bytes(key.as_bytes())?;
+        sink.scalars(self.dictionary.coefficients())?;
+        sink.numbers(self.dictionary.starts())?;
+        sink.numbers(self.dictionary.ids())?;
+        for rows in &self.matrices {
+            sink.numbers(rows.patterns())?;
+            sink.numbers(rows.variables())?;
         }
-        self.piece = piece;
-        Ok(())
+        sink.numbers(&self.full_positions)?;
+        [&self.densities.a_aux, &self.densities.b_input, &self.densities.b_aux]
+            .into_iter()
+            .try_for_each(|bitmap| sink.bitmap(bitmap))
+    }
+
+    fn read_from<R: Read>(key: &str, source: &mut Source<'_, R>) -> Result<Parts, Unusable> {
+        // The whole file as the counts have it, before anything is allocated.
+        let len = source.rest() as u128 + (16 + DIGEST) as u128;
+        let mut counts = [0; COUNTS];
+        for count in &mut counts {
+            *count = u64::from_le_bytes(source.array()?);
+        }
+        let Some(counts) = Counts::from_array(counts).filter(|counts| counts.file_len(key) == len) else {
+            return damaged(format!("its {len} bytes are not what its header says"));
+        };
+        source.key(key)?;
+        let coefficients = source.scalars(counts.coefficients)?;
+        let starts = source.numbers(counts.patterns + 1)?;
+        let ids = source.numbers(counts.pattern_entries)?;
+        let mut matrices = Vec::with_capacity(3);
+        for entries in counts.entries {
+            let patterns = source.numbers(counts.rows)?;
+            matrices.push((patterns, source.numbers(entries)?));
+        }
+        let full_positions = source.numbers(counts.full_positions)?;
+        let densities = (source.bitmap(counts.aux)?, source.bitmap(counts.inputs)?, source.bitmap(counts.aux)?);
+        Ok(Parts { counts, coefficients, starts, ids, matrices, full_positions, densities })
+    }
+
+    fn assemble(parts: Parts) -> Option<Self> {
+        let Parts { counts, coefficients, starts, ids, matrices, full_positions, densities } = parts;
+        let coefficients = coefficients.into_iter().collect::<Option<Vec<_>>>()?;
+        let dictionary = Dictionary::from_parts(coefficients, starts, ids)?;
+        let matrices = matrices
+            .into_iter()
+            .map(|(patterns, variables)| Rows::from_parts(variables, patterns, &dictionary, counts.inputs, counts.aux))
+            .collect::<Option<Vec<_>>>()?;
+        let densities = Densities { a_aux: densities.0?, b_input: densities.1?, b_aux: densities.2? };
+        R1cs::from_parts(counts.inputs, counts.aux, dictionary, matrices.try_into().ok()?, densities, full_positions)
     }
 }

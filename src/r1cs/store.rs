@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::shape_file::{self, Unusable};
-use super::R1cs;
+use super::checked_file::{self, Stored, Unusable};
+use super::{R1cs, Templates};
 use crate::error::Result;
 use crate::pipeline::Control;
 
@@ -52,13 +52,13 @@ impl ShapeStore {
         &self.directories
     }
 
-    /// The file name under which the system of `key` is kept.
-    pub fn file_name(key: &str) -> String {
+    /// The file name under which the system of `key` is kept, as it is or as templates.
+    pub fn file_name<T: Shape>(key: &str) -> String {
         // The name carries the format, so that two versions of the library do not replace each other's files.
-        let digest = Sha256::digest(format!("{}\n{key}", shape_file::VERSION));
+        let digest = Sha256::digest(format!("{}\n{key}", T::VERSION));
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
         let readable: String = key.chars().map(plain).take(64).collect();
-        format!("{readable}-{}.shape", hex::encode(&digest[..8]))
+        format!("{readable}-{}.{}", hex::encode(&digest[..8]), T::EXTENSION)
     }
 
     /// The stored system of `key`, or the one that `record` makes, which is then stored. `key` names the circuit, its
@@ -67,30 +67,35 @@ impl ShapeStore {
     /// # Errors
     /// Those of `record`, [`Error::Cancelled`](crate::Error::Cancelled), [`Error::Deadline`](crate::Error::Deadline). Everything
     /// that goes wrong with the files is logged as a warning only.
-    pub fn load_or_record(&self, key: &str, control: &Control, record: impl FnOnce() -> Result<R1cs>) -> Result<R1cs> {
-        if let Some(r1cs) = self.load(key, control)? {
-            return Ok(r1cs);
+    pub fn load_or_record<T: Shape>(
+        &self,
+        key: &str,
+        control: &Control,
+        record: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        if let Some(shape) = self.load(key, control)? {
+            return Ok(shape);
         }
-        let r1cs = record()?;
-        self.keep(key, &r1cs, control)?;
-        Ok(r1cs)
+        let shape = record()?;
+        self.keep(key, &shape, control)?;
+        Ok(shape)
     }
 
     /// The stored system of `key`, if a directory has a good one.
     ///
     /// # Errors
     /// [`Error::Cancelled`](crate::Error::Cancelled), [`Error::Deadline`](crate::Error::Deadline).
-    pub fn load(&self, key: &str, control: &Control) -> Result<Option<R1cs>> {
+    pub fn load<T: Shape>(&self, key: &str, control: &Control) -> Result<Option<T>> {
         for directory in &self.directories {
-            let path = directory.join(Self::file_name(key));
+            let path = directory.join(Self::file_name::<T>(key));
             let outcome = open_regular(&path);
             let outcome = match outcome {
-                Ok((len, mut file)) => shape_file::read(key, &mut file, len, control),
+                Ok((len, mut file)) => checked_file::read(key, &mut file, len, control),
                 Err(error) if is_absent(&error) => continue,
                 Err(error) => Err(Unusable::Unreadable(error)),
             };
             match outcome {
-                Ok(r1cs) => return Ok(Some(r1cs)),
+                Ok(shape) => return Ok(Some(shape)),
                 Err(Unusable::Stopped(reason)) => return Err(reason),
                 Err(Unusable::Damaged(what)) => {
                     log::warn!("cached circuit shape {} is not used and will be made anew: {what}", path.display());
@@ -107,9 +112,9 @@ impl ShapeStore {
     ///
     /// # Errors
     /// [`Error::Cancelled`](crate::Error::Cancelled), [`Error::Deadline`](crate::Error::Deadline).
-    pub fn keep(&self, key: &str, r1cs: &R1cs, control: &Control) -> Result<bool> {
+    pub fn keep<T: Shape>(&self, key: &str, shape: &T, control: &Control) -> Result<bool> {
         for directory in &self.directories {
-            match write_whole(directory, &Self::file_name(key), key, r1cs, control)? {
+            match write_whole(directory, key, shape, control)? {
                 Ok(()) => return Ok(true),
                 Err(error) => log::warn!("a circuit shape cannot be kept in {}: {error}", directory.display()),
             }
@@ -131,13 +136,21 @@ fn open_regular(path: &Path) -> io::Result<(u64, File)> {
     }
 }
 
+/// What a [`ShapeStore`] keeps: [`R1cs`] or [`Templates`].
+#[expect(private_bounds, reason = "the form of the bytes is the library's own business")]
+pub trait Shape: Stored {}
+
+impl Shape for R1cs {}
+
+impl Shape for Templates {}
+
 /// No file there, or not even a directory where it could be.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Writes beside and renames. What was written before a failure is removed again.
-fn write_whole(directory: &Path, name: &str, key: &str, r1cs: &R1cs, control: &Control) -> Result<io::Result<()>> {
+fn write_whole<T: Shape>(directory: &Path, key: &str, shape: &T, control: &Control) -> Result<io::Result<()>> {
     let file = fs::create_dir_all(directory).and_then(|()| {
         remove_abandoned(directory);
         // Readable by all: other users' processes may share the parameters and this directory.
@@ -148,10 +161,10 @@ fn write_whole(directory: &Path, name: &str, key: &str, r1cs: &R1cs, control: &C
         Ok(file) => file,
         Err(error) => return Ok(Err(error)),
     };
-    let written = shape_file::write(r1cs, key, file.as_file_mut(), control)?;
+    let written = checked_file::write(shape, key, file.as_file_mut(), control)?;
     Ok(written.and_then(|()| {
         file.as_file().sync_all()?;
-        file.persist(directory.join(name)).map_err(|failure| failure.error)?;
+        file.persist(directory.join(ShapeStore::file_name::<T>(key))).map_err(|failure| failure.error)?;
         // So that the new name survives a power cut; not every file system offers it, and nothing depends on it.
         let _ = File::open(directory).and_then(|directory| directory.sync_all());
         Ok(())
@@ -235,7 +248,7 @@ mod tests {
     fn store() -> (tempfile::TempDir, ShapeStore, PathBuf) {
         let directory = tempfile::tempdir().expect("directory");
         let store = ShapeStore::new(vec![directory.path().to_path_buf()]);
-        let path = directory.path().join(ShapeStore::file_name(KEY));
+        let path = directory.path().join(ShapeStore::file_name::<R1cs>(KEY));
         (directory, store, path)
     }
 
@@ -244,7 +257,7 @@ mod tests {
         let (_directory, store, path) = store();
         let status = Command::new("mkfifo").arg(&path).status().expect("mkfifo");
         assert!(status.success());
-        assert!(store.load(KEY, &Control::new()).expect("load").is_none());
+        assert!(store.load::<R1cs>(KEY, &Control::new()).expect("load").is_none());
         assert!(store.load_or_record(KEY, &Control::new(), record).is_ok());
     }
 
@@ -263,10 +276,10 @@ mod tests {
                 assert_eq!(r1cs, record().expect("recording"));
             }
             assert_eq!(recorded.get(), 1);
-            assert_eq!(files(directory.path()), [ShapeStore::file_name(KEY)]);
+            assert_eq!(files(directory.path()), [ShapeStore::file_name::<R1cs>(KEY)]);
             fs::remove_file(&path).expect("remove");
         }
-        assert_eq!(store.load(KEY, &control).expect("load"), None);
+        assert_eq!(store.load::<R1cs>(KEY, &control).expect("load"), None);
     }
 
     #[test]
@@ -287,10 +300,10 @@ mod tests {
         let whole = fs::read(&path).expect("file");
         for len in 0..whole.len() {
             fs::write(&path, &whole[..len]).expect("write");
-            assert_eq!(store.load(KEY, &control).expect("load"), None, "{len}");
+            assert_eq!(store.load::<R1cs>(KEY, &control).expect("load"), None, "{len}");
         }
         fs::write(&path, [whole.as_slice(), &[0]].concat()).expect("write");
-        assert_eq!(store.load(KEY, &control).expect("load"), None);
+        assert_eq!(store.load::<R1cs>(KEY, &control).expect("load"), None);
         store.load_or_record(KEY, &control, || Ok(r1cs.clone())).expect("system");
         assert_eq!(fs::read(&path).expect("file"), whole);
     }
@@ -306,7 +319,7 @@ mod tests {
                 let mut flipped = whole.clone();
                 flipped[index] ^= 1 << bit;
                 fs::write(&path, flipped).expect("write");
-                assert_eq!(store.load(KEY, &control).expect("load"), None, "byte {index}");
+                assert_eq!(store.load::<R1cs>(KEY, &control).expect("load"), None, "byte {index}");
             }
         }
     }
@@ -326,7 +339,7 @@ mod tests {
                 let digest = Sha256::digest(&hostile);
                 hostile.extend_from_slice(&digest);
                 fs::write(&path, hostile).expect("write");
-                let Some(r1cs) = store.load(KEY, &control).expect("load") else {
+                let Some(r1cs) = store.load::<R1cs>(KEY, &control).expect("load") else {
                     refused += 1;
                     continue;
                 };
@@ -357,7 +370,7 @@ mod tests {
                 let mut hostile = whole.clone();
                 hostile[16 + 8 * count..24 + 8 * count].copy_from_slice(&value.to_le_bytes());
                 fs::write(&path, hostile).expect("write");
-                assert_eq!(store.load(KEY, &control).expect("load"), None, "count {count}");
+                assert_eq!(store.load::<R1cs>(KEY, &control).expect("load"), None, "count {count}");
             }
         }
     }
@@ -367,14 +380,14 @@ mod tests {
         let (directory, store, path) = store();
         let control = Control::new();
         store.keep("another key", &record().expect("recording"), &control).expect("keep");
-        let other = fs::read(directory.path().join(ShapeStore::file_name("another key"))).expect("file");
+        let other = fs::read(directory.path().join(ShapeStore::file_name::<R1cs>("another key"))).expect("file");
         let long_key = KEY.replace('/', "-");
         store.keep(&long_key, &record().expect("recording"), &control).expect("keep");
-        let same_length = fs::read(directory.path().join(ShapeStore::file_name(&long_key))).expect("file");
+        let same_length = fs::read(directory.path().join(ShapeStore::file_name::<R1cs>(&long_key))).expect("file");
         let html = b"<html><body>404</body></html>".repeat(40);
         for foreign in [other, same_length, html, Vec::new(), vec![0; 1 << 16]] {
             fs::write(&path, foreign).expect("write");
-            assert_eq!(store.load(KEY, &control).expect("load"), None);
+            assert_eq!(store.load::<R1cs>(KEY, &control).expect("load"), None);
             store.load_or_record(KEY, &control, record).expect("system");
             assert_eq!(store.load(KEY, &control).expect("load"), Some(record().expect("recording")));
         }
@@ -391,8 +404,8 @@ mod tests {
         let kept = good.path().join("made/when/needed");
         let store = ShapeStore::new(vec![below("a"), below("b/c"), kept.clone()]);
         let r1cs = store.load_or_record(KEY, &control, record).expect("system");
-        assert_eq!(files(&kept), [ShapeStore::file_name(KEY)]);
-        let again = store.load_or_record(KEY, &control, || panic!("must be read")).expect("system");
+        assert_eq!(files(&kept), [ShapeStore::file_name::<R1cs>(KEY)]);
+        let again: R1cs = store.load_or_record(KEY, &control, || panic!("must be read")).expect("system");
         assert_eq!(again, r1cs);
 
         for directories in [vec![], vec![below("a")]] {
@@ -405,7 +418,7 @@ mod tests {
         fs::create_dir_all(path.join("full")).expect("directory");
         assert_eq!(store.load_or_record(KEY, &control, record).expect("system"), r1cs);
         assert!(!store.keep(KEY, &r1cs, &control).expect("keep"));
-        assert_eq!(files(path.parent().expect("parent")), [ShapeStore::file_name(KEY)]);
+        assert_eq!(files(path.parent().expect("parent")), [ShapeStore::file_name::<R1cs>(KEY)]);
     }
 
     #[test]
@@ -440,7 +453,7 @@ mod tests {
         let output = child.output().expect("child");
         assert!(output.status.success(), "{output:?}");
         assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
-        assert_eq!(files(&directory.path().join("first")), [ShapeStore::file_name("small")]);
+        assert_eq!(files(&directory.path().join("first")), [ShapeStore::file_name::<R1cs>("small")]);
         assert!(files(&directory.path().join("second")).is_empty());
     }
 
@@ -459,12 +472,12 @@ mod tests {
                 });
                 scope.spawn(|| {
                     for _ in 0..5 {
-                        assert!(store.load(KEY, &control).expect("load").as_ref() == Some(&r1cs));
+                        assert!(store.load::<R1cs>(KEY, &control).expect("load").as_ref() == Some(&r1cs));
                     }
                 });
             }
         });
-        assert_eq!(files(directory.path()), [ShapeStore::file_name(KEY)]);
+        assert_eq!(files(directory.path()), [ShapeStore::file_name::<R1cs>(KEY)]);
     }
 
     #[test]
@@ -480,7 +493,7 @@ mod tests {
         store.keep(KEY, &small(), &Control::new()).expect("keep");
         let mut left = files(directory.path());
         left.sort();
-        let mut expected = vec![".unfinished-shape-b".to_string(), "else".into(), ShapeStore::file_name(KEY)];
+        let mut expected = vec![".unfinished-shape-b".to_string(), "else".into(), ShapeStore::file_name::<R1cs>(KEY)];
         expected.sort();
         assert_eq!(left, expected);
     }
@@ -494,7 +507,7 @@ mod tests {
         assert_eq!(store.keep(KEY, &small(), &cancelled).expect_err("cancelled").class(), Class::Cancelled);
         assert!(files(directory.path()).is_empty());
         store.keep(KEY, &small(), &Control::new()).expect("keep");
-        assert_eq!(store.load(KEY, &cancelled).expect_err("cancelled").class(), Class::Cancelled);
+        assert_eq!(store.load::<R1cs>(KEY, &cancelled).expect_err("cancelled").class(), Class::Cancelled);
     }
 
     #[test]
@@ -526,7 +539,7 @@ mod tests {
 
     #[test]
     fn file_names_are_plain_and_differ_by_key() {
-        let names = ["a/b", "a_b", "../a", "", &"x".repeat(500)].map(ShapeStore::file_name);
+        let names = ["a/b", "a_b", "../a", "", &"x".repeat(500)].map(ShapeStore::file_name::<R1cs>);
         for (index, name) in names.iter().enumerate() {
             assert!(!name.contains('/') && name.len() < 100, "{name}");
             assert!(!names[..index].contains(name), "{name}");

@@ -8,7 +8,7 @@ use super::msm::{msm_g1, msm_g2};
 use crate::curve::AffinePoint;
 use crate::error::{Error, Result};
 use crate::pipeline::Control;
-use crate::r1cs::{Bitmap, PartitionWitness, R1cs};
+use crate::r1cs::{Bitmap, Constraints, PartitionWitness};
 
 /// The two kinds of sums in one group.
 pub(super) trait Summable: AffinePoint {
@@ -51,7 +51,7 @@ pub(super) struct Query {
 
 impl Query {
     /// All auxiliary variables and no inputs.
-    pub fn of_l(r1cs: &R1cs, witness: &PartitionWitness) -> Self {
+    pub fn of_l(r1cs: &dyn Constraints, witness: &PartitionWitness) -> Self {
         let positions = r1cs.full_positions().iter().map(|&position| position as usize);
         Query {
             inputs: Vec::new(),
@@ -61,17 +61,17 @@ impl Query {
     }
 
     /// All inputs and the auxiliary variables that occur in A.
-    pub fn of_a(r1cs: &R1cs, witness: &PartitionWitness) -> Self {
+    pub fn of_a(r1cs: &dyn Constraints, witness: &PartitionWitness) -> Self {
         Self::selected(r1cs, witness, witness.inputs.clone(), r1cs.a_aux_density())
     }
 
     /// The inputs and the auxiliary variables that occur in B.
-    pub fn of_b(r1cs: &R1cs, witness: &PartitionWitness) -> Self {
+    pub fn of_b(r1cs: &dyn Constraints, witness: &PartitionWitness) -> Self {
         let inputs = r1cs.b_input_density().ones().map(|input| witness.inputs[input]).collect();
         Self::selected(r1cs, witness, inputs, r1cs.b_aux_density())
     }
 
-    fn selected(r1cs: &R1cs, witness: &PartitionWitness, inputs: Vec<Scalar>, density: &Bitmap) -> Self {
+    fn selected(r1cs: &dyn Constraints, witness: &PartitionWitness, inputs: Vec<Scalar>, density: &Bitmap) -> Self {
         // The place of a variable in the query is the number of variables before it that occur.
         let mut before = 0;
         let mut word = 0;

@@ -43,6 +43,9 @@ pub struct ProveArgs {
 pub struct CheckArgs {
     #[command(flatten)]
     sector: SectorArgs,
+    /// Also make the witness and check that it satisfies every constraint of the circuit
+    #[arg(long)]
+    full: bool,
 }
 
 #[derive(Debug, Args)]
@@ -124,7 +127,8 @@ fn describe(proof: &SealProof) -> Value {
 
 pub fn check(args: &CheckArgs, prover: &Prover, control: &Control, output: &Output) -> Result<()> {
     let c1 = read_c1(&args.sector.c1)?;
-    let checked = prover.check(&c1, args.sector.sector, args.sector.miner, control)?;
+    let check = if args.full { Prover::check_full } else { Prover::check };
+    let checked = check(prover, &c1, args.sector.sector, args.sector.miner, control)?;
     let proof = checked.registered_proof();
     output.result(
         &format!(

@@ -12,7 +12,7 @@ use ff::PrimeField;
 use crate::error::{Error, Result};
 use crate::groth16::points::{G1_BYTES, G2_BYTES};
 use crate::groth16::VerifyingKey;
-use crate::r1cs::R1cs;
+use crate::r1cs::Constraints;
 
 /// Bytes of the count before a section.
 pub(super) const COUNT_BYTES: u64 = 4;
@@ -117,7 +117,7 @@ impl Layout {
 
 impl Counts {
     /// Those of a constraint system.
-    pub fn of(r1cs: &R1cs) -> Self {
+    pub fn of(r1cs: &dyn Constraints) -> Self {
         Counts {
             inputs: r1cs.num_inputs(),
             aux: r1cs.num_aux(),
