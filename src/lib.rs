@@ -12,7 +12,7 @@
 //!     let proof = prover.prove(&ProveRequest {
 //!         c1: &c1,
 //!         sector: 963860,
-//!         miner: 3454089,
+//!         miner: Some(3454089),
 //!         parameter_dir: None,
 //!         fixed_randomness: None,
 //!         placement: Default::default(),

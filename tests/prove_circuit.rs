@@ -58,7 +58,7 @@ fn prover() -> &'static Prover {
 }
 
 fn expected() -> Expected {
-    Expected { stem: "preimage".into(), counts: Counts::of(&R1CS), official: None, known: Vec::new() }
+    Expected { stem: "preimage".into(), counts: Counts::of(&*R1CS), official: None, known: Vec::new() }
 }
 
 fn make_parameters(directory: &Path) -> Parameters {

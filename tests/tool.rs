@@ -84,6 +84,13 @@ fn check_reads_files_in_all_packings_and_standard_input() {
 }
 
 #[test]
+fn a_full_check_finds_every_constraint_satisfied() {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    let arguments = ["--json", "--cache", cache.to_str().unwrap(), "check", "--full", "--c1", &small_c1()];
+    assert_eq!(json(&run(&with_sector(&arguments, &[])))["ok"], true);
+}
+
+#[test]
 fn errors_have_a_line_for_people_an_object_for_machines_and_an_exit_code_by_class() {
     let c1 = small_c1();
     let wrong = ["check", "--c1", &c1, "--sector", "963861", "--miner", "t03454089"];

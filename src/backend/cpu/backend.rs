@@ -87,6 +87,9 @@ fn zeros(length: usize) -> Result<Vec<Scalar>> {
 /// Bytes that the sums use beside bases and scalars, at most.
 const SUM_SCRATCH: u64 = 300 << 20;
 
+/// Bytes of the largest circuit's templates with their densities and positions, rounded up.
+const CONSTRAINTS: u64 = 160 << 20;
+
 /// Bytes of one evaluation or coefficient.
 const SCALAR: u64 = 32;
 
@@ -101,17 +104,14 @@ impl Backend for CpuBackend {
     fn memory_needed(&self, expected: &Expected) -> u64 {
         let counts = &expected.counts;
         let domain = 1u64 << counts.log_domain;
-        let rows = domain.min(counts.aux as u64 + counts.aux as u64 / 50);
         let held = self.bases.lock().as_ref().map_or(0, |held| held.bytes());
-        // The recorded rows of A, B and C hold about six entries a row together.
-        let constraints = rows * 6 * 8;
         // Witnesses: a bit for each variable, and 2 % of them full-width.
         let witness = counts.aux as u64;
         // One vector and the transform's scratch all the time; two more vectors while the quotient is computed,
         // what the sums need afterwards.
         let vectors = (SCALAR + TRANSFORM_SCRATCH) * domain + (2 * SCALAR * domain).max(SUM_SCRATCH);
         let bases = Bases::bytes_of(counts).saturating_sub(held);
-        bases + constraints + witness + vectors
+        bases + CONSTRAINTS + witness + vectors
     }
 
     fn load(&self, parameters: &Parameters, control: &Control) -> Result<()> {
