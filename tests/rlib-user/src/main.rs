@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [c1, sector, miner, params @ ..] = &arguments[..] else {
         return Err("usage: rlib-user C1_FILE SECTOR MINER_ID [PARAMS_DIR]".into());
     };
-    let (c1, sector, miner) = (std::fs::read(c1)?, sector.parse()?, miner.parse()?);
+    let (c1, sector, miner) = (std::fs::read(c1)?, sector.parse()?, miner.parse::<u64>()?);
     let prover = Prover::new(Config::default())?;
     let checked = prover.check(&c1, sector, miner, &Control::new())?;
     println!("{} of sector {sector}: {} bytes", checked.registered_proof(), checked.registered_proof().proof_len());
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let proof = prover.prove(&ProveRequest {
             c1: &c1,
             sector,
-            miner,
+            miner: Some(miner),
             parameter_dir: Some(params.into()),
             placement: Placement::default(),
             fixed_randomness: None,
