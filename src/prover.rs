@@ -21,7 +21,7 @@ use crate::environment;
 use crate::error::{Error, Result};
 use crate::groth16::{assemble, Counts, Parameters, PreparedVerifyingKey, ProofParts, Randomness, PROOF_BYTES};
 use crate::panics;
-use crate::pipeline::{available_memory, Control, Queue, Stage};
+use crate::pipeline::{available_memory, return_freed_memory, Control, Queue, Stage};
 use crate::porep::{self, C1Output, CheckedC1, SectorSize};
 use crate::r1cs::{Constraints, PartitionWitness, R1cs, ShapeStore, Templates};
 
@@ -185,7 +185,7 @@ impl Prover {
         let parameters = open()?;
         self.refuse_fixed_randomness(request, &parameters)?;
         let memory = self.require_memory(size)?;
-        self.run(|| {
+        let proof = self.run(|| {
             let r1cs = control.stage(Stage::Shape, None, || self.shape(size, &directory, control))?;
             let bytes = self.prove_partitions(&c1, &*r1cs, &parameters, request)?;
             Ok(SealProof {
@@ -196,7 +196,9 @@ impl Prover {
                 insecure_parameters: parameters.file.is_insecure(),
                 stages: control.times(),
             })
-        })
+        });
+        return_freed_memory();
+        proof
     }
 
     /// Verifies the proof of a checked C1 output against the public inputs that its ids give.

@@ -4,6 +4,8 @@ mod budget;
 mod control;
 mod queue;
 
+pub(crate) use budget::return_freed_memory;
+
 pub use budget::available_memory;
 pub use control::{CancelToken, Control, Event, Stage};
 pub use queue::{Queue, Turn};
