@@ -33,7 +33,8 @@ template <class F> struct alignas(16) Xyzz {
         return {x * ratio.sqr(), y * inverse};
     }
 
-    BOTH Xyzz dbl() const {
+    // A function of its own: rare inside additions.
+    DEVICE_CALL Xyzz dbl() const {
         F u = y.dbl(), v = u.sqr(), w = u * v, s = x * v;
         F m = x.sqr();
         m = m.dbl() + m;

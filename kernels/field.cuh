@@ -274,11 +274,7 @@ template <class P, class Self> struct alignas(16) PrimeField {
         return r;
     }
 
-    friend BOTH Self operator*(const Self &a, const Self &b) {
-        Self r;
-        detail::montgomery_mul<P>(r.v, a.v, b.v);
-        return r;
-    }
+    friend BOTH Self operator*(const Self &a, const Self &b) { return Self::product(a, b); }
 
     BOTH Self dbl() const { return *static_cast<const Self *>(this) + *static_cast<const Self *>(this); }
 
@@ -320,6 +316,12 @@ template <class P, class Self> struct alignas(16) PrimeField {
 };
 
 struct Fr : PrimeField<detail::ScalarField, Fr> {
+    BOTH static Fr product(const Fr &a, const Fr &b) {
+        Fr r;
+        detail::montgomery_mul<detail::ScalarField>(r.v, a.v, b.v);
+        return r;
+    }
+
     // A squaring of its own saves too little beside the special reduction.
     BOTH Fr sqr() const { return *this * *this; }
 
@@ -328,14 +330,37 @@ struct Fr : PrimeField<detail::ScalarField, Fr> {
     BOTH Fr mul_lazy(const FrShoup &factor) const;
 };
 
+namespace detail {
+
+template <class Self> BOTH Self base_product(const Self &a, const Self &b) {
+    Self r;
+    montgomery_mul<BaseField>(r.v, a.v, b.v);
+    return r;
+}
+
+template <class Self> BOTH Self base_square(const Self &a) {
+    Self r;
+    uint32_t t[2 * BaseField::LIMBS];
+    limbs::sqr<BaseField::LIMBS>(t, a.v);
+    montgomery_reduce<BaseField>(r.v, t);
+    return r;
+}
+
+} // namespace detail
+
 struct Fp : PrimeField<detail::BaseField, Fp> {
-    BOTH Fp sqr() const {
-        Fp r;
-        uint32_t t[2 * LIMBS];
-        limbs::sqr<LIMBS>(t, v);
-        detail::montgomery_reduce<detail::BaseField>(r.v, t);
-        return r;
-    }
+    BOTH static Fp product(const Fp &a, const Fp &b) { return detail::base_product(a, b); }
+    BOTH Fp sqr() const { return detail::base_square(*this); }
+};
+
+// The same numbers, multiplied by functions instead of three hundred instructions in place: for kernels with long
+// formulas and little work, which otherwise take minutes to compile.
+struct FpCalled : PrimeField<detail::BaseField, FpCalled> {
+    static DEVICE_CALL FpCalled product(FpCalled a, FpCalled b) { return detail::base_product(a, b); }
+    BOTH FpCalled sqr() const { return square(*this); }
+
+  private:
+    static DEVICE_CALL FpCalled square(FpCalled a) { return detail::base_square(a); }
 };
 
 struct alignas(16) FrShoup {
@@ -507,33 +532,36 @@ BOTH Fr Fr::mul(const FrShoup &factor) const {
 }
 
 // c0 + c1 u with u^2 = -1.
-struct alignas(16) Fp2 {
-    Fp c0, c1;
+template <class B> struct alignas(16) Quadratic {
+    B c0, c1;
 
-    BOTH static Fp2 zero() { return {Fp::zero(), Fp::zero()}; }
-    BOTH static Fp2 one() { return {Fp::one(), Fp::zero()}; }
+    BOTH static Quadratic zero() { return {B::zero(), B::zero()}; }
+    BOTH static Quadratic one() { return {B::one(), B::zero()}; }
     BOTH bool is_zero() const { return c0.is_zero() && c1.is_zero(); }
-    friend BOTH bool operator==(const Fp2 &a, const Fp2 &b) { return a.c0 == b.c0 && a.c1 == b.c1; }
-    friend BOTH bool operator!=(const Fp2 &a, const Fp2 &b) { return !(a == b); }
-    friend BOTH Fp2 operator+(const Fp2 &a, const Fp2 &b) { return {a.c0 + b.c0, a.c1 + b.c1}; }
-    friend BOTH Fp2 operator-(const Fp2 &a, const Fp2 &b) { return {a.c0 - b.c0, a.c1 - b.c1}; }
-    friend BOTH Fp2 operator*(const Fp2 &a, const Fp2 &b) {
-        Fp low = a.c0 * b.c0, high = a.c1 * b.c1;
-        Fp both = (a.c0 + a.c1) * (b.c0 + b.c1);
+    friend BOTH bool operator==(const Quadratic &a, const Quadratic &b) { return a.c0 == b.c0 && a.c1 == b.c1; }
+    friend BOTH bool operator!=(const Quadratic &a, const Quadratic &b) { return !(a == b); }
+    friend BOTH Quadratic operator+(const Quadratic &a, const Quadratic &b) { return {a.c0 + b.c0, a.c1 + b.c1}; }
+    friend BOTH Quadratic operator-(const Quadratic &a, const Quadratic &b) { return {a.c0 - b.c0, a.c1 - b.c1}; }
+    friend BOTH Quadratic operator*(const Quadratic &a, const Quadratic &b) {
+        B low = a.c0 * b.c0, high = a.c1 * b.c1;
+        B both = (a.c0 + a.c1) * (b.c0 + b.c1);
         return {low - high, both - low - high};
     }
-    BOTH Fp2 sqr() const {
-        Fp product = c0 * c1;
+    BOTH Quadratic sqr() const {
+        B product = c0 * c1;
         return {(c0 + c1) * (c0 - c1), product.dbl()};
     }
-    BOTH Fp2 dbl() const { return {c0.dbl(), c1.dbl()}; }
-    BOTH Fp2 neg() const { return {c0.neg(), c1.neg()}; }
-    BOTH Fp2 neg_if(bool condition) const { return condition ? neg() : *this; }
-    BOTH Fp2 inverse() const {
-        Fp norm = (c0.sqr() + c1.sqr()).inverse();
+    BOTH Quadratic dbl() const { return {c0.dbl(), c1.dbl()}; }
+    BOTH Quadratic neg() const { return {c0.neg(), c1.neg()}; }
+    BOTH Quadratic neg_if(bool condition) const { return condition ? neg() : *this; }
+    BOTH Quadratic inverse() const {
+        B norm = (c0.sqr() + c1.sqr()).inverse();
         return {c0 * norm, (c1 * norm).neg()};
     }
 };
+
+using Fp2 = Quadratic<Fp>;
+using Fp2Called = Quadratic<FpCalled>;
 
 namespace detail {
 

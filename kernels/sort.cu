@@ -1,0 +1,264 @@
+// Multi-scalar multiplication, first half: from scalars to lists of points. Knows no curve.
+//
+// A scalar becomes one signed digit a window. For a digit d at position i, the point of i (negated for d < 0) belongs
+// to bucket |d| - 1 of the window. The kernels here put the points of each bucket beside each other: partition by the
+// upper bits of the bucket into bins, then sort each bin by the lower bits in shared memory. Afterwards buckets are cut
+// into tasks of bounded length, which are ordered by length so that the lanes of a warp end together.
+//
+// An entry is a point's index, with the top bit set where the point is subtracted.
+#include "msm.cuh"
+
+namespace {
+
+constexpr uint32_t THREADS = 512;
+// Digits of one block of the partition.
+constexpr uint32_t TILE = 32 * THREADS;
+
+// Exclusive prefix sums within a block of THREADS threads; `total` is the sum over the block.
+DEVICE uint32_t block_scan(uint32_t value, uint32_t &total) {
+    SHARED uint32_t sums[THREADS / 32];
+    uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, inclusive = value;
+#pragma unroll
+    for (int delta = 1; delta < 32; delta *= 2) {
+        uint32_t below = __shfl_up_sync(~0u, inclusive, delta);
+        inclusive += lane >= delta ? below : 0;
+    }
+    if (lane == 31)
+        sums[warp] = inclusive;
+    __syncthreads();
+    uint32_t before = 0;
+    total = 0;
+    for (uint32_t i = 0; i < THREADS / 32; i++) {
+        before += i < warp ? sums[i] : 0;
+        total += sums[i];
+    }
+    __syncthreads();
+    return before + inclusive - value;
+}
+
+} // namespace
+
+// Signed digits of n canonical scalars: digits[w * n + i] for the windows of the plan. A scalar above r / 2 is replaced
+// by its negative, so that the top window needs no carry out.
+KERNEL(256, 4, msm_digits, (uint32_t *digits, const uint4 *scalars, uint64_t n, DigitPlan plan)) {
+    // Indexed by numbers that the compiler does not know, so not in registers.
+    SHARED uint32_t words[9][256];
+    uint64_t i = (uint64_t)blockIdx.x * 256 + threadIdx.x;
+    if (i >= n)
+        return;
+    uint4 low = scalars[2 * i], high = scalars[2 * i + 1];
+    uint32_t s[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}, m[8], t[8];
+    detail::modulus_of<detail::ScalarField>(m);
+    limbs::sub<8>(t, m, s);
+    uint32_t larger = limbs::sub<8>(m, t, s); // r - s < s
+    limbs::select<8>(s, larger, t, s);
+    limbs::add<8>(s, s, plan.rounding);
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+        words[j][threadIdx.x] = s[j];
+    words[8][threadIdx.x] = 0;
+    for (uint32_t w = 0; w < plan.count; w++) {
+        uint32_t window = plan.first + w, wide = window < plan.wide ? window : plan.wide;
+        uint32_t offset = window * plan.bits + wide, bits = plan.bits + (window < plan.wide);
+        uint32_t word = offset / 32;
+        uint64_t pair = words[word][threadIdx.x] | (uint64_t)words[word + 1][threadIdx.x] << 32;
+        int32_t digit = (int32_t)((uint32_t)(pair >> offset % 32) & ((1u << bits) - 1)) - (int32_t)(1u << (bits - 1));
+        uint32_t sign = digit < 0 ? ~0u : 0;
+        uint32_t magnitude = ((uint32_t)digit ^ sign) - sign;
+        digits[w * n + i] = magnitude == 0 ? 0 : magnitude | ((sign ^ larger) & SIGN);
+    }
+}
+
+// How many digits fall into each bin of each window. `counts` is zero before.
+KERNEL(THREADS, 2, msm_histogram,
+       (uint32_t *counts, const uint32_t *digits, uint64_t n, uint32_t shift, uint32_t bins,
+        uint32_t blocks_per_window)) {
+    DYNAMIC_SHARED(uint32_t, bin);
+    uint32_t window = blockIdx.x / blocks_per_window, part = blockIdx.x % blocks_per_window;
+    for (uint32_t b = threadIdx.x; b < bins; b += THREADS)
+        bin[b] = 0;
+    __syncthreads();
+    for (uint64_t i = (uint64_t)part * THREADS + threadIdx.x; i < n; i += (uint64_t)blocks_per_window * THREADS) {
+        uint32_t magnitude = digits[window * n + i] & ~SIGN;
+        if (magnitude != 0)
+            atomicAdd(&bin[(magnitude - 1) >> shift], 1u);
+    }
+    __syncthreads();
+    for (uint32_t b = threadIdx.x; b < bins; b += THREADS)
+        if (bin[b] != 0)
+            atomicAdd(&counts[window * bins + b], bin[b]);
+}
+
+// Exclusive prefix sums of `length` counts into `starts`, which has one place more, and into `cursors`. One block.
+KERNEL(THREADS, 1, msm_scan, (uint32_t *starts, uint32_t *cursors, const uint32_t *counts, uint32_t length)) {
+    uint32_t share = (length + THREADS - 1) / THREADS, begin = threadIdx.x * share;
+    uint32_t end = begin + share < length ? begin + share : length, sum = 0, total;
+    for (uint32_t i = begin; i < end; i++)
+        sum += counts[i];
+    uint32_t running = block_scan(sum, total);
+    for (uint32_t i = begin; i < end; i++) {
+        starts[i] = cursors[i] = running;
+        running += counts[i];
+    }
+    if (threadIdx.x == 0)
+        starts[length] = total;
+}
+
+// Entries into their bins. With shift 0 a bin is a bucket, and bare entries are written; otherwise pairs of entry and
+// lower bits. `indices` gives the points of the positions where they are not the positions themselves.
+KERNEL(THREADS, 2, msm_partition,
+       (uint32_t *out, uint32_t *cursors, const uint32_t *digits, const uint32_t *indices, uint64_t n, uint32_t shift,
+        uint32_t bins, uint32_t blocks_per_window)) {
+    DYNAMIC_SHARED(uint32_t, bin);
+    uint32_t window = blockIdx.x / blocks_per_window, part = blockIdx.x % blocks_per_window;
+    uint64_t begin = (uint64_t)part * TILE, end = begin + TILE < n ? begin + TILE : n;
+    for (uint32_t b = threadIdx.x; b < bins; b += THREADS)
+        bin[b] = 0;
+    __syncthreads();
+    for (uint64_t i = begin + threadIdx.x; i < end; i += THREADS) {
+        uint32_t magnitude = digits[window * n + i] & ~SIGN;
+        if (magnitude != 0)
+            atomicAdd(&bin[(magnitude - 1) >> shift], 1u);
+    }
+    __syncthreads();
+    for (uint32_t b = threadIdx.x; b < bins; b += THREADS)
+        if (bin[b] != 0)
+            bin[b] = atomicAdd(&cursors[window * bins + b], bin[b]);
+    __syncthreads();
+    for (uint64_t i = begin + threadIdx.x; i < end; i += THREADS) {
+        uint32_t digit = digits[window * n + i], magnitude = digit & ~SIGN;
+        if (magnitude == 0)
+            continue;
+        uint32_t position = atomicAdd(&bin[(magnitude - 1) >> shift], 1u);
+        uint32_t entry = (indices == nullptr ? (uint32_t)i : indices[i]) | (digit & SIGN);
+        if (shift == 0)
+            out[position] = entry;
+        else
+            reinterpret_cast<uint2 *>(out)[position] = make_uint2(entry, (magnitude - 1) & ((1u << shift) - 1));
+    }
+}
+
+// Sorts each bin by the lower bits; a block does one bin. starts[bucket] is where a bucket's entries begin.
+KERNEL(THREADS, 2, msm_sort_bins,
+       (uint32_t *sorted, uint32_t *starts, const uint2 *pairs, const uint32_t *bin_starts, uint32_t shift,
+        uint32_t all_bins)) {
+    DYNAMIC_SHARED(uint32_t, cursor);
+    uint32_t buckets = 1u << shift, begin = bin_starts[blockIdx.x], end = bin_starts[blockIdx.x + 1];
+    for (uint32_t b = threadIdx.x; b < buckets; b += THREADS)
+        cursor[b] = 0;
+    __syncthreads();
+    for (uint32_t i = begin + threadIdx.x; i < end; i += THREADS)
+        atomicAdd(&cursor[pairs[i].y], 1u);
+    __syncthreads();
+    uint32_t share = (buckets + THREADS - 1) / THREADS, first = threadIdx.x * share, sum = 0, total;
+    for (uint32_t b = first; b < first + share && b < buckets; b++)
+        sum += cursor[b];
+    uint32_t running = begin + block_scan(sum, total);
+    for (uint32_t b = first; b < first + share && b < buckets; b++) {
+        uint32_t count = cursor[b];
+        starts[((uint64_t)blockIdx.x << shift) + b] = cursor[b] = running;
+        running += count;
+    }
+    __syncthreads();
+    for (uint32_t i = begin + threadIdx.x; i < end; i += THREADS) {
+        uint2 pair = pairs[i];
+        sorted[atomicAdd(&cursor[pair.y], 1u)] = pair.x;
+    }
+    if (blockIdx.x + 1 == all_bins && threadIdx.x == 0)
+        starts[(uint64_t)all_bins << shift] = end;
+}
+
+// How many tasks of each length the buckets give: lengths[1..cap], zero before. Longer buckets are cut.
+KERNEL(THREADS, 2, msm_task_lengths, (uint32_t *lengths, const uint32_t *starts, uint32_t buckets, uint32_t cap)) {
+    DYNAMIC_SHARED(uint32_t, counts);
+    for (uint32_t l = threadIdx.x; l <= cap; l += THREADS)
+        counts[l] = 0;
+    __syncthreads();
+    for (uint32_t b = blockIdx.x * THREADS + threadIdx.x; b < buckets; b += gridDim.x * THREADS) {
+        uint32_t length = starts[b + 1] - starts[b];
+        if (length >= cap)
+            atomicAdd(&counts[cap], length / cap);
+        if (length % cap != 0)
+            atomicAdd(&counts[length % cap], 1u);
+    }
+    __syncthreads();
+    for (uint32_t l = threadIdx.x; l <= cap; l += THREADS)
+        if (counts[l] != 0)
+            atomicAdd(&lengths[l], counts[l]);
+}
+
+// Where the tasks of each length begin, the longest first. One block.
+KERNEL(THREADS, 1, msm_task_starts, (uint32_t *cursors, Counters *counters, const uint32_t *lengths, uint32_t cap)) {
+    uint32_t share = (cap + THREADS - 1) / THREADS, begin = threadIdx.x * share;
+    uint32_t end = begin + share < cap ? begin + share : cap, sum = 0, total;
+    for (uint32_t i = begin; i < end; i++)
+        sum += lengths[cap - i];
+    uint32_t running = block_scan(sum, total);
+    for (uint32_t i = begin; i < end; i++) {
+        cursors[cap - i] = running;
+        running += lengths[cap - i];
+    }
+    if (threadIdx.x == 0)
+        counters->tasks = total;
+}
+
+// The tasks of buckets that need no cutting, and a list of those that do.
+KERNEL(THREADS, 2, msm_tasks,
+       (Tasks tasks, LongBucket *longs, uint32_t *giants, Counters *counters, uint32_t *cursors, const uint32_t *starts,
+        uint32_t buckets, uint32_t cap)) {
+    DYNAMIC_SHARED(uint32_t, places);
+    // Each round of a block takes one bucket a thread, and reserves places for all of them at once.
+    for (uint32_t base = blockIdx.x * THREADS; base < buckets; base += gridDim.x * THREADS) {
+        for (uint32_t l = threadIdx.x; l <= cap; l += THREADS)
+            places[l] = 0;
+        __syncthreads();
+        uint32_t bucket = base + threadIdx.x, start = 0, length = 0;
+        if (bucket < buckets) {
+            start = starts[bucket];
+            length = starts[bucket + 1] - start;
+        }
+        bool is_short = length != 0 && length <= cap;
+        uint32_t rank = is_short ? atomicAdd(&places[length], 1u) : 0;
+        __syncthreads();
+        for (uint32_t l = threadIdx.x; l <= cap; l += THREADS)
+            if (places[l] != 0)
+                places[l] = atomicAdd(&cursors[l], places[l]);
+        __syncthreads();
+        if (is_short) {
+            uint32_t place = places[length] + rank;
+            tasks.starts[place] = start;
+            tasks.lengths[place] = length;
+            tasks.sums[place] = bucket;
+        } else if (length > cap) {
+            uint32_t whole = length / cap, rest = length % cap, parts = whole + (rest != 0);
+            LongBucket item;
+            item.bucket = bucket;
+            item.start = start;
+            item.length = length;
+            item.parts = parts;
+            item.sums = buckets + atomicAdd(&counters->parts, parts);
+            item.whole_place = atomicAdd(&cursors[cap], whole);
+            item.rest_place = rest != 0 ? atomicAdd(&cursors[rest], 1u) : 0;
+            uint32_t index = atomicAdd(&counters->longs, 1u);
+            longs[index] = item;
+            if (parts > GIANT)
+                giants[atomicAdd(&counters->giants, 1u)] = index;
+        }
+        __syncthreads();
+    }
+}
+
+// The tasks of the buckets that were cut. Blocks in groups of SPLIT share a bucket.
+KERNEL(128, 8, msm_long_tasks, (Tasks tasks, const LongBucket *longs, const Counters *counters, uint32_t cap)) {
+    uint32_t part = blockIdx.x % SPLIT, groups = gridDim.x / SPLIT;
+    for (uint32_t index = blockIdx.x / SPLIT; index < counters->longs; index += groups) {
+        LongBucket item = longs[index];
+        uint32_t whole = item.length / cap;
+        for (uint32_t i = part * 128 + threadIdx.x; i < item.parts; i += SPLIT * 128) {
+            uint32_t place = i < whole ? item.whole_place + i : item.rest_place;
+            tasks.starts[place] = item.start + i * cap;
+            tasks.lengths[place] = i < whole ? cap : item.length % cap;
+            tasks.sums[place] = item.sums + i;
+        }
+    }
+}
