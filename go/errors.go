@@ -69,10 +69,12 @@ const (
 	CodeParamsChanged Code = 205 // a parameter file changed while it was in use
 	CodeParamsRefused Code = 206 // an operation on parameters would be unsafe
 
-	CodeMemory    Code = 300 // the work cannot fit into memory
-	CodeIo        Code = 301 // another file cannot be read or written
-	CodeDevice    Code = 302 // a device does not exist or cannot be used
-	CodeNotLinked Code = 390 // this program was built without the library
+	CodeMemory     Code = 300 // the work cannot fit into memory
+	CodeIo         Code = 301 // another file cannot be read or written
+	CodeDevice     Code = 302 // a device does not exist or cannot be used
+	CodeDeviceCall Code = 303 // a call of a device's driver failed
+	CodeDeviceLost Code = 304 // a device's context is spoiled by an error; it is opened anew
+	CodeNotLinked  Code = 390 // this program was built without the library
 
 	CodeCancelled Code = 400 // the context was cancelled
 	CodeDeadline  Code = 401 // the deadline passed
@@ -134,7 +136,7 @@ func (e *Error) Is(target error) bool {
 
 func (e *Error) word() string {
 	switch {
-	case e.Code == CodeDevice:
+	case e.Code == CodeDevice, e.Code == CodeDeviceCall, e.Code == CodeDeviceLost:
 		return "DEVICE"
 	case e.Code == CodeDeadline:
 		return "DEADLINE"

@@ -168,6 +168,14 @@ enum cuporep_status
      */
     CUPOREP_STATUS_DEVICE = 302,
     /**
+     * A call of a device's driver failed; the device can still be used.
+     */
+    CUPOREP_STATUS_DEVICE_CALL = 303,
+    /**
+     * A device's context is spoiled by an error; it is opened anew for the next call.
+     */
+    CUPOREP_STATUS_DEVICE_LOST = 304,
+    /**
      * The caller cancelled.
      */
     CUPOREP_STATUS_CANCELLED = 400,

@@ -183,6 +183,14 @@ pub enum Error {
     #[error("device {device}: {detail}")]
     Device { device: String, detail: String },
 
+    /// A call of a device's driver failed; the device can still be used.
+    #[error("device {device}: {call} failed with {detail}")]
+    DeviceCall { device: String, call: &'static str, code: i32, detail: String },
+
+    /// A device's context is spoiled by an error; it is opened anew for the next call.
+    #[error("device {device} was lost: {detail}")]
+    DeviceLost { device: String, detail: String },
+
     /// The caller cancelled.
     #[error("cancelled {during}")]
     Cancelled { during: String },
@@ -240,6 +248,8 @@ impl Error {
             Error::Memory { .. } => 300,
             Error::Io { .. } => 301,
             Error::Device { .. } => 302,
+            Error::DeviceCall { .. } => 303,
+            Error::DeviceLost { .. } => 304,
             Error::Cancelled { .. } => 400,
             Error::Deadline { .. } => 401,
             Error::Internal { .. } => 500,

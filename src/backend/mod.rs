@@ -1,6 +1,8 @@
 //! Where the heavy work of a proof is done. Knows constraint systems and parameters, and no Filecoin.
 
 pub mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 
 use crate::error::Result;
 use crate::groth16::{Expected, Parameters, ProofParts};

@@ -56,6 +56,10 @@ pub enum cuporep_status {
     Io = 301,
     /// The requested device does not exist or cannot be used.
     Device = 302,
+    /// A call of a device's driver failed; the device can still be used.
+    DeviceCall = 303,
+    /// A device's context is spoiled by an error; it is opened anew for the next call.
+    DeviceLost = 304,
     /// The caller cancelled.
     Cancelled = 400,
     /// The deadline passed.
@@ -210,6 +214,8 @@ mod tests {
             Error::Memory { .. } => cuporep_status::Memory,
             Error::Io { .. } => cuporep_status::Io,
             Error::Device { .. } => cuporep_status::Device,
+            Error::DeviceCall { .. } => cuporep_status::DeviceCall,
+            Error::DeviceLost { .. } => cuporep_status::DeviceLost,
             Error::Cancelled { .. } => cuporep_status::Cancelled,
             Error::Deadline { .. } => cuporep_status::Deadline,
             Error::Internal { .. } => cuporep_status::Internal,
@@ -248,6 +254,8 @@ mod tests {
             Error::Memory { what: text(), needed: 0, available: 0, advice: text() },
             Error::Io { action: "", path: path(), source: source() },
             Error::Device { device: text(), detail: text() },
+            Error::DeviceCall { device: text(), call: "", code: 0, detail: text() },
+            Error::DeviceLost { device: text(), detail: text() },
             Error::Cancelled { during: text() },
             Error::Deadline { during: text() },
             Error::Internal { detail: text() },

@@ -1,0 +1,48 @@
+// Known answers: shows that launches, shared memory, barriers, shuffles and atomics work on this device and in this
+// build, before anything is trusted to them.
+#include "simt.cuh"
+
+namespace {
+
+constexpr uint32_t THREADS = 256;
+
+// Mixes a word well enough that any lost or doubled one changes the sum (the finisher of SplitMix64).
+DEVICE uint64_t mix(uint64_t x) {
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+} // namespace
+
+// output[i] = mix(input[i] + seed), and the block's part of their sum is added to *sum.
+KERNEL(256, 1, selftest_mix,
+       (const uint64_t *input, uint64_t *output, uint64_t count, uint64_t seed, unsigned long long *sum)) {
+    SHARED unsigned long long of_warps[THREADS / 32];
+    uint64_t i = uint64_t(blockIdx.x) * THREADS + threadIdx.x;
+    unsigned long long value = 0;
+    if (i < count) {
+        value = mix(input[i] + seed);
+        output[i] = value;
+    }
+    for (int step = 16; step > 0; step /= 2)
+        value += __shfl_xor_sync(~0u, value, step);
+    if (threadIdx.x % 32 == 0)
+        of_warps[threadIdx.x / 32] = value;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned long long total = 0;
+        for (unsigned long long part : of_warps)
+            total += part;
+        atomicAdd(sum, total);
+    }
+}
+
+// Reverses each block's words through dynamic shared memory.
+KERNEL(256, 1, selftest_reverse, (uint32_t *words)) {
+    DYNAMIC_SHARED(uint32_t, copy);
+    uint32_t *own = words + uint64_t(blockIdx.x) * blockDim.x;
+    copy[threadIdx.x] = own[threadIdx.x];
+    __syncthreads();
+    own[threadIdx.x] = copy[blockDim.x - 1 - threadIdx.x];
+}

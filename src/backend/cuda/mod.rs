@@ -1,0 +1,5 @@
+//! Proofs on NVIDIA GPUs.
+
+pub mod gpu;
+#[cfg(feature = "emulator")]
+pub mod testing;
