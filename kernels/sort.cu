@@ -19,7 +19,7 @@ DEVICE uint32_t block_scan(uint32_t value, uint32_t &total) {
     SHARED uint32_t sums[THREADS / 32];
     uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, inclusive = value;
 #pragma unroll
-    for (int delta = 1; delta < 32; delta *= 2) {
+    for (uint32_t delta = 1; delta < 32; delta *= 2) {
         uint32_t below = __shfl_up_sync(~0u, inclusive, delta);
         inclusive += lane >= delta ? below : 0;
     }

@@ -12,7 +12,7 @@ mod shared;
 mod sums;
 
 #[cfg(test)]
-mod testing;
+pub(super) mod testing;
 
 pub use backend::CpuBackend;
 

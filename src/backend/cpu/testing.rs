@@ -6,7 +6,7 @@ use group::{Curve, Group};
 use crate::curve::{AffinePoint, BatchAdder};
 
 /// Distinct points B + i S for i below `count`.
-pub(super) fn sample_points<P: AffinePoint>(count: usize) -> Vec<P> {
+pub(in crate::backend) fn sample_points<P: AffinePoint>(count: usize) -> Vec<P> {
     let mut adder = BatchAdder::new();
     let mut points = vec![(P::Projective::generator() * Scalar::from(0x5a5a_1234)).to_affine()];
     let mut step = P::Projective::generator() * Scalar::from(0x1234_5678_9abc);

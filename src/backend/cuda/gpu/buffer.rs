@@ -43,6 +43,11 @@ impl<T> fmt::Debug for Span<T> {
 }
 
 impl<T: Plain> Span<T> {
+    /// A span of nothing at all, of a length: for plans.
+    pub fn none(len: usize) -> Self {
+        Span { address: 0, len, values: PhantomData }
+    }
+
     /// How many values it has.
     pub fn len(&self) -> usize {
         self.len

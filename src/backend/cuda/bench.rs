@@ -1,0 +1,214 @@
+//! Times of the kernels, beside what the device could do at most.
+
+use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
+use group::{Curve, Group};
+
+use super::curves::{DeviceCurve, G1, G2};
+use super::gpu::{args, Buffer, Gpu, Plain, Stream, Words};
+use super::sums::{KeySums, Msm};
+use crate::error::Result;
+
+/// Runs per figure; the median is reported.
+const RUNS: usize = 5;
+
+/// One measurement.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Figure {
+    /// What was measured.
+    pub name: String,
+    /// The median, in milliseconds on the device.
+    pub milliseconds: f64,
+    /// What products or memory alone would take, in milliseconds.
+    pub floor: f64,
+}
+
+/// Rates that bound the kernels; measured on one NVIDIA H200, scaled by multiprocessors elsewhere.
+struct Roof {
+    /// Products in Fp a nanosecond.
+    fp: f64,
+}
+
+impl Roof {
+    fn of(gpu: &Gpu) -> Self {
+        // 27.6 products a nanosecond on 132 multiprocessors.
+        Roof { fp: 27.6 * f64::from(gpu.properties().multiprocessors) / 132.0 }
+    }
+
+    /// Milliseconds for so many affine additions of so many products each.
+    fn additions(&self, count: f64, products: f64) -> f64 {
+        count * products / self.fp * 1e-6
+    }
+}
+
+/// Products of an affine addition with its share of an inversion: five, and a square at four fifths.
+const G1_PRODUCTS: f64 = 5.8;
+/// The same in the quadratic extension: three a product, two a square.
+const G2_PRODUCTS: f64 = 17.0;
+
+/// Milliseconds that `work` takes on the device, the median after one run to warm up.
+pub(super) fn median(gpu: &Gpu, stream: &Stream, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
+    work()?;
+    let mut times = Vec::new();
+    for _ in 0..RUNS {
+        let (begin, end) = (gpu.event()?, gpu.event()?);
+        stream.record(&begin)?;
+        work()?;
+        stream.record(&end)?;
+        end.synchronize()?;
+        times.push(f64::from(end.since(&begin)?));
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[RUNS / 2])
+}
+
+/// Curves of which many points can be made from a few.
+trait Fillable: DeviceCurve {
+    const FILL: &'static str;
+    fn multiples(count: usize, step: u64) -> Vec<Self::Affine>;
+}
+
+macro_rules! fillable {
+    ($curve:ty, $affine:ty, $projective:ty, $kernel:literal) => {
+        impl Fillable for $curve {
+            const FILL: &'static str = $kernel;
+
+            /// step, 2 step, .. times a generator.
+            fn multiples(count: usize, step: u64) -> Vec<Self::Affine> {
+                let step = <$projective>::generator() * Scalar::from(step);
+                let mut point = step;
+                let mut words = Vec::with_capacity(count);
+                for _ in 0..count {
+                    let affine: $affine = point.to_affine();
+                    assert_eq!(size_of::<$affine>(), size_of::<Self::Affine>());
+                    // SAFETY: both are the coordinates in Montgomery form, of the same size.
+                    words.push(unsafe { std::mem::transmute_copy::<$affine, Self::Affine>(&affine) });
+                    point += step;
+                }
+                words
+            }
+        }
+    };
+}
+fillable!(G1, G1Affine, G1Projective, "bench_fill_g1");
+fillable!(G2, G2Affine, G2Projective, "bench_fill_g2");
+
+/// Distinct points.
+fn points<C: Fillable>(gpu: &Gpu, stream: &Stream, count: usize) -> Result<Buffer<C::Affine>> {
+    let low_bits = (count.next_power_of_two().trailing_zeros()).div_ceil(2);
+    let upload = |words: Vec<C::Affine>| -> Result<Buffer<C::Affine>> {
+        let buffer = gpu.allocate(words.len(), "points")?;
+        stream.upload(buffer.span(), &words)?;
+        Ok(buffer)
+    };
+    let low = upload(C::multiples(1 << low_bits, 1))?;
+    let high = upload(C::multiples(count.div_ceil(1 << low_bits), 1 << 32))?;
+    let out = gpu.allocate(count, "points")?;
+    let fill = args![out.span(), low.span(), high.span(), count as u32, low_bits];
+    stream.launch(C::FILL, count.div_ceil(128) as u32, 128, 0, &fill)?;
+    stream.synchronize()?;
+    Ok(out)
+}
+
+/// Pseudo-random numbers below the scalar field's modulus.
+pub(super) fn scalars(gpu: &Gpu, stream: &Stream, count: usize, seed: u64) -> Result<Buffer<Words>> {
+    let out = gpu.allocate(count, "scalars")?;
+    stream.launch("bench_fill_scalars", count.div_ceil(256) as u32, 256, 0, &args![out.span(), count as u64, seed])?;
+    Ok(out)
+}
+
+fn keys(gpu: &Gpu, stream: &Stream, count: usize, bits: u32) -> Result<Buffer<u32>> {
+    let out = gpu.allocate(count, "keys")?;
+    let fill = args![out.span(), count as u64, 7u64, bits];
+    stream.launch("bench_fill_keys", count.div_ceil(256) as u32, 256, 0, &fill)?;
+    Ok(out)
+}
+
+fn scratch(gpu: &Gpu, bytes: usize) -> Result<Buffer<u8>> {
+    gpu.allocate(bytes, "scratch")
+}
+
+/// Memory for a multiplication's scratch: most of what is free.
+fn spare(gpu: &Gpu) -> Result<usize> {
+    Ok(gpu.free_memory()? as usize / 10 * 9)
+}
+
+fn multiplication<C: Fillable>(gpu: &Gpu, stream: &Stream, log: u32, name: &str, products: f64) -> Result<Figure> {
+    let count = 1usize << log;
+    let points = points::<C>(gpu, stream, count)?;
+    let scalars = scalars(gpu, stream, count, 1)?;
+    let msm = Msm::<C>::new(gpu, count, spare(gpu)?);
+    let scratch = scratch(gpu, msm.scratch_bytes())?;
+    let out = gpu.allocate(msm.windows(), "windows")?;
+    let milliseconds =
+        median(gpu, stream, || msm.queue(stream, points.span(), scalars.span(), None, scratch.span(), out.span()))?;
+    let floor = Roof::of(gpu).additions((count * msm.windows()) as f64, products);
+    Ok(Figure { name: format!("{name} multiplication, 2^{log} points, {msm}"), milliseconds, floor })
+}
+
+fn selection<C: Fillable>(
+    gpu: &Gpu,
+    stream: &Stream,
+    log: u32,
+    bits: u32,
+    name: &str,
+    products: f64,
+) -> Result<Figure> {
+    let count = 1usize << log;
+    let points = points::<C>(gpu, stream, count)?;
+    let keys = keys(gpu, stream, count, bits)?;
+    let sums = KeySums::<C>::new(gpu, count, bits);
+    let scratch = scratch(gpu, sums.scratch_bytes())?;
+    let milliseconds =
+        median(gpu, stream, || sums.queue(stream, points.span(), keys.span(), scratch.span()).map(drop))?;
+    let additions = count as f64 * (1.0 - 0.5f64.powi(bits as i32));
+    let floor = Roof::of(gpu).additions(additions, products);
+    let what = if bits == 1 {
+        "sum of a random half of".to_owned()
+    } else {
+        format!("joint sums of {bits} random bitmaps over")
+    };
+    Ok(Figure { name: format!("{name} {what} 2^{log} points, {sums}"), milliseconds, floor })
+}
+
+/// Times the sums at sizes up to 2^`largest`.
+pub(super) fn sums(gpu: &Gpu, largest: u32, report: &mut dyn FnMut(Figure)) -> Result<()> {
+    let stream = gpu.stream()?;
+    for log in [22, 24, 27].into_iter().filter(|&log| log <= largest) {
+        report(multiplication::<G1>(gpu, &stream, log, "G1", G1_PRODUCTS)?);
+    }
+    for log in [20, 23].into_iter().filter(|&log| log <= largest) {
+        report(multiplication::<G2>(gpu, &stream, log, "G2", G2_PRODUCTS)?);
+    }
+    for (log, bits) in [(21, 1), (24, 1), (24, 10), (27, 1), (27, 10)].into_iter().filter(|&(log, _)| log <= largest) {
+        report(selection::<G1>(gpu, &stream, log, bits, "G1", G1_PRODUCTS)?);
+    }
+    for (log, bits) in [(20, 1), (24, 10)].into_iter().filter(|&(log, _)| log <= largest) {
+        report(selection::<G2>(gpu, &stream, log, bits, "G2", G2_PRODUCTS)?);
+    }
+    Ok(())
+}
+
+#[cfg(all(test, feature = "emulator"))]
+mod tests {
+    use super::*;
+    use crate::backend::cuda::testing;
+
+    #[test]
+    fn figures_are_made_for_small_sizes() {
+        let gpu = testing::gpu();
+        let stream = gpu.stream().unwrap();
+        assert!(multiplication::<G1>(&gpu, &stream, 6, "G1", G1_PRODUCTS).unwrap().floor > 0.0);
+        assert!(selection::<G2>(&gpu, &stream, 6, 2, "G2", G2_PRODUCTS).unwrap().milliseconds >= 0.0);
+    }
+
+    #[test]
+    #[ignore = "times kernels; of use on a device only"]
+    fn figures_of_the_sums() {
+        let gpu = testing::gpu();
+        sums(&gpu, 27, &mut |figure| {
+            println!("{:8.2} ms, floor {:8.2}: {}", figure.milliseconds, figure.floor, figure.name)
+        })
+        .unwrap();
+    }
+}

@@ -1,0 +1,94 @@
+//! How scalars are cut into windows of signed digits.
+
+use super::gpu::Plain;
+
+/// Scalars above r / 2 are negated, which leaves 254 bits; one more for the sign of the top digit.
+const SCALAR_BITS: u32 = 255;
+
+/// What a bucket costs in the reduction, in additions of a point to a bucket.
+const BUCKET_COST: u64 = 4;
+
+/// Wider windows would need more buckets than are counted with 32 bits in all.
+const WIDEST: u32 = 24;
+
+/// Windows of two widths that differ by one, the wider ones first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Windows {
+    /// How many there are.
+    pub count: u32,
+    /// Bits of the narrower ones.
+    pub bits: u32,
+    /// How many have one bit more.
+    pub wide: u32,
+}
+
+/// What the kernel takes; see `DigitPlan` in kernels/msm.cuh.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DigitPlan {
+    bits: u32,
+    wide: u32,
+    first: u32,
+    count: u32,
+    rounding: [u32; 8],
+}
+
+// SAFETY: words only.
+unsafe impl Plain for DigitPlan {}
+
+impl Windows {
+    /// So many windows.
+    pub fn new(count: u32) -> Self {
+        Windows { count, bits: SCALAR_BITS / count, wide: SCALAR_BITS % count }
+    }
+
+    /// The number of windows for which `points` points and the buckets cost least.
+    pub fn for_points(points: usize) -> Self {
+        let candidates = (1..=64).map(Windows::new).filter(|windows| windows.widest() <= WIDEST && windows.bits >= 4);
+        candidates.min_by_key(|windows| windows.cost(points as u64)).expect("there are candidates")
+    }
+
+    fn cost(&self, points: u64) -> u64 {
+        u64::from(self.count) * points + BUCKET_COST * u64::from(self.count) * (1 << (self.widest() - 1))
+    }
+
+    /// Bits of the widest window.
+    pub fn widest(&self) -> u32 {
+        self.bits + u32::from(self.wide > 0)
+    }
+
+    /// Bits of window `window`.
+    pub fn width(&self, window: u32) -> u32 {
+        self.bits + u32::from(window < self.wide)
+    }
+
+    /// The digits of the windows `first .. first + count`.
+    pub fn plan(&self, first: u32, count: u32) -> DigitPlan {
+        let mut rounding = [0u32; 8];
+        let mut offset = 0;
+        for window in 0..self.count {
+            // The top bit of the window.
+            let bit = offset + self.width(window) - 1;
+            rounding[(bit / 32) as usize] |= 1 << (bit % 32);
+            offset += self.width(window);
+        }
+        DigitPlan { bits: self.bits, wide: self.wide, first, count, rounding }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_cover_a_scalar_exactly() {
+        for points in [1, 100, 1 << 12, 1 << 22, 1 << 24, 1 << 27] {
+            let windows = Windows::for_points(points);
+            let bits: u32 = (0..windows.count).map(|window| windows.width(window)).sum();
+            assert_eq!(bits, SCALAR_BITS, "{points} points");
+            assert!((0..windows.count).all(|window| windows.width(window) <= windows.widest()));
+        }
+        assert_eq!(Windows::for_points(1 << 27).count, 12);
+        assert_eq!(Windows::for_points(1 << 22).count, 15);
+    }
+}

@@ -1,0 +1,743 @@
+//! Sums of points on the device: multi-scalar multiplications, and sums of points by a small key.
+//!
+//! Both put points into buckets and sum each bucket. A multiplication has a bucket for each digit of each window, and
+//! reduces them to one point a window; a sum by keys has one bucket a key and returns their sums.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use group::Group;
+
+use super::arena::Arena;
+use super::curves::DeviceCurve;
+use super::digits::Windows;
+use super::gpu::{args, Gpu, Plain, Span, Stream, Words};
+use crate::error::Result;
+
+// As in kernels/sort.cu, msm.cuh and sums.cuh.
+const SORT_THREADS: u32 = 512;
+const TILE: usize = 32 * SORT_THREADS as usize;
+const GIANT: usize = 2048;
+const SPLIT: u32 = 64;
+const JOIN_THREADS: u32 = 128;
+
+/// Bins of the partition, as bits: more would not fit into a block's shared memory, and lower bits are sorted there.
+const BIN_BITS: u32 = 12;
+
+/// Buckets that a thread reduces, as bits, and chunks that a thread joins.
+const LEAF_BITS: u32 = 5;
+const JOIN_BITS: u32 = 4;
+
+/// Tasks a thread from which on batched affine additions win over one accumulator a task.
+const ROWS_FROM: usize = 24;
+
+/// Entries of a task, where there is a choice.
+const SHORTEST_TASK: usize = 16;
+const LONGEST_TASK: usize = 1024;
+
+/// Three pointers; see `Tasks` in kernels/msm.cuh.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Tasks {
+    starts: u64,
+    lengths: u64,
+    sums: u64,
+}
+
+// SAFETY: words only.
+unsafe impl Plain for Tasks {}
+
+/// See `LongBucket` in kernels/msm.cuh.
+type LongBucket = [u32; 8];
+
+/// What the size of a sum says about how it is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Positions: scalars, or keys.
+    positions: usize,
+    /// Windows that are done at once.
+    windows: u32,
+    /// Buckets of one window.
+    window_buckets: usize,
+    /// Bins of one window.
+    bins: u32,
+    /// Bits of a bucket that are sorted within a bin.
+    shift: u32,
+    /// Entries of a task at most.
+    cap: usize,
+    /// Batched affine additions; one XYZZ accumulator a task otherwise.
+    rows: bool,
+}
+
+impl Shape {
+    fn new(
+        positions: usize,
+        windows: u32,
+        bucket_bits: u32,
+        window_buckets: usize,
+        cap: usize,
+        threads: usize,
+    ) -> Self {
+        let shift = bucket_bits.saturating_sub(BIN_BITS);
+        let bins = window_buckets.div_ceil(1 << shift) as u32;
+        let mut shape = Shape { positions, windows, window_buckets, bins, shift, cap, rows: false };
+        let tasks = (shape.buckets() + shape.entries() / cap).min(shape.entries());
+        shape.rows = tasks >= ROWS_FROM * threads;
+        shape
+    }
+
+    fn buckets(&self) -> usize {
+        self.window_buckets * self.windows as usize
+    }
+
+    fn entries(&self) -> usize {
+        self.positions * self.windows as usize
+    }
+
+    /// Buckets that are cut have more than `cap` entries each.
+    fn longs(&self) -> usize {
+        self.entries() / self.cap + 1
+    }
+
+    /// .. and give a task for each `cap` entries, and one for the rest.
+    fn parts(&self) -> usize {
+        2 * self.longs()
+    }
+
+    fn giants(&self) -> usize {
+        self.entries() / (self.cap * GIANT) + 1
+    }
+
+    fn tasks(&self) -> usize {
+        self.buckets() + self.parts()
+    }
+
+    /// Which of two kernels.
+    fn kind(&self) -> usize {
+        usize::from(!self.rows)
+    }
+}
+
+/// Device memory of one sum.
+struct Scratch<C: DeviceCurve> {
+    counts: Span<u32>,
+    bin_starts: Span<u32>,
+    cursors: Span<u32>,
+    pairs: Span<[u32; 2]>,
+    sorted: Span<u32>,
+    starts: Span<u32>,
+    lengths: Span<u32>,
+    task_cursors: Span<u32>,
+    counters: Span<u32>,
+    tasks: [Span<u32>; 3],
+    longs: Span<LongBucket>,
+    giants: Span<u32>,
+    /// Sums of buckets, then of parts: affine or XYZZ.
+    affine: Span<C::Affine>,
+    xyzz: Span<C::Xyzz>,
+    running: Span<C::Affine>,
+    prefix: Span<C::Affine>,
+    splits: Span<C::Xyzz>,
+}
+
+impl<C: DeviceCurve> Scratch<C> {
+    fn carve(shape: &Shape, arena: &mut Arena) -> Self {
+        let bins = shape.bins as usize * shape.windows as usize;
+        let slots = shape.tasks();
+        let (affine, xyzz) = match shape.rows {
+            true => (arena.take(slots), Span::none(0)),
+            false => (Span::none(0), arena.take(slots)),
+        };
+        let starts = arena.take(shape.buckets() + 1);
+        let bin_starts = if shape.shift == 0 { starts } else { arena.take(bins + 1) };
+        // Pairs are read for the last time before the first row is added.
+        let rows = if shape.rows { slots.next_multiple_of(32) } else { 0 };
+        let pairs_wanted = if shape.shift == 0 { 0 } else { shape.entries() };
+        let (pairs, (running, prefix)) =
+            arena.either(|arena| arena.take(pairs_wanted), |arena| (arena.take(rows), arena.take(rows.div_ceil(2))));
+        Scratch {
+            counts: arena.take(bins),
+            bin_starts,
+            cursors: arena.take(bins),
+            pairs,
+            sorted: arena.take(shape.entries()),
+            starts,
+            lengths: arena.take(shape.cap + 1),
+            task_cursors: arena.take(shape.cap + 1),
+            counters: arena.take(4),
+            tasks: [(); 3].map(|()| arena.take(slots)),
+            longs: arena.take(shape.longs()),
+            giants: arena.take(shape.giants()),
+            affine,
+            xyzz,
+            running,
+            prefix,
+            splits: arena.take(shape.giants() * SPLIT as usize),
+        }
+    }
+}
+
+/// Sums the points of each bucket, over digits or keys that are on the device.
+struct Buckets<C: DeviceCurve> {
+    shape: Shape,
+    multiprocessors: u32,
+    row_threads: u32,
+    curve: PhantomData<C>,
+}
+
+/// Threads that add row by row on the whole device.
+fn row_threads<C: DeviceCurve>(gpu: &Gpu) -> u32 {
+    let fitting = gpu.properties().shared_optin / C::ROW_SHARED / 32 * 32;
+    fitting.clamp(32, C::ROW_THREADS)
+}
+
+impl<C: DeviceCurve> Buckets<C> {
+    fn new(gpu: &Gpu, shape: Shape) -> Self {
+        let multiprocessors = gpu.properties().multiprocessors;
+        Buckets { shape, multiprocessors, row_threads: row_threads::<C>(gpu), curve: PhantomData }
+    }
+
+    /// Queues everything from `digits` to the sums of the buckets.
+    fn queue(
+        &self,
+        stream: &Stream,
+        points: Span<C::Affine>,
+        digits: Span<u32>,
+        indices: Option<Span<u32>>,
+        scratch: &Scratch<C>,
+    ) -> Result<()> {
+        self.sort(stream, digits, indices, scratch)?;
+        self.plan_tasks(stream, scratch)?;
+        self.sum_tasks(stream, points, scratch)?;
+        self.join(stream, scratch)
+    }
+
+    fn sort(&self, stream: &Stream, digits: Span<u32>, indices: Option<Span<u32>>, scratch: &Scratch<C>) -> Result<()> {
+        let Shape { positions, windows, bins, shift, .. } = self.shape;
+        let n = positions as u64;
+        let shared = bins * 4;
+        let per_window = positions.div_ceil(TILE) as u32;
+        stream.zero(scratch.counts)?;
+        let blocks = per_window.min(self.multiprocessors * 4).max(1);
+        let histogram = args![scratch.counts, digits, n, shift, bins, blocks];
+        stream.launch("msm_histogram", windows * blocks, SORT_THREADS, shared, &histogram)?;
+        let scan = args![scratch.bin_starts, scratch.cursors, scratch.counts, windows * bins];
+        stream.launch("msm_scan", 1, SORT_THREADS, 0, &scan)?;
+        let out = if shift == 0 { scratch.sorted.address() } else { scratch.pairs.address() };
+        let indices = indices.map_or(0, |indices| indices.address());
+        let partition = args![out, scratch.cursors, digits, indices, n, shift, bins, per_window];
+        stream.launch("msm_partition", windows * per_window, SORT_THREADS, shared, &partition)?;
+        if shift > 0 {
+            let all = windows * bins;
+            let sort = args![scratch.sorted, scratch.starts, scratch.pairs, scratch.bin_starts, shift, all];
+            stream.launch("msm_sort_bins", all, SORT_THREADS, 4 << shift, &sort)?;
+        }
+        Ok(())
+    }
+
+    fn task_pointers(scratch: &Scratch<C>) -> Tasks {
+        let [starts, lengths, sums] = scratch.tasks.map(|span| span.address());
+        Tasks { starts, lengths, sums }
+    }
+
+    fn plan_tasks(&self, stream: &Stream, scratch: &Scratch<C>) -> Result<()> {
+        let (buckets, cap) = (self.shape.buckets() as u32, self.shape.cap as u32);
+        let shared = (cap + 1) * 4;
+        let grid = buckets.div_ceil(SORT_THREADS).min(self.multiprocessors * 4);
+        let tasks = Self::task_pointers(scratch);
+        stream.zero(scratch.lengths)?;
+        stream.zero(scratch.counters)?;
+        let lengths = args![scratch.lengths, scratch.starts, buckets, cap];
+        stream.launch("msm_task_lengths", grid, SORT_THREADS, shared, &lengths)?;
+        let starts = args![scratch.task_cursors, scratch.counters, scratch.lengths, cap];
+        stream.launch("msm_task_starts", 1, SORT_THREADS, 0, &starts)?;
+        let short = args![
+            tasks,
+            scratch.longs,
+            scratch.giants,
+            scratch.counters,
+            scratch.task_cursors,
+            scratch.starts,
+            buckets,
+            cap
+        ];
+        stream.launch("msm_tasks", grid, SORT_THREADS, shared, &short)?;
+        let long = args![tasks, scratch.longs, scratch.counters, cap];
+        let groups = self.shape.longs().min(self.multiprocessors as usize) as u32;
+        stream.launch("msm_long_tasks", SPLIT * groups, 128, 0, &long)
+    }
+
+    fn sum_tasks(&self, stream: &Stream, points: Span<C::Affine>, scratch: &Scratch<C>) -> Result<()> {
+        let tasks = Self::task_pointers(scratch);
+        if self.shape.rows {
+            let shared = self.row_threads * C::ROW_SHARED;
+            let rows =
+                args![scratch.affine, scratch.running, scratch.prefix, points, scratch.sorted, tasks, scratch.counters];
+            return stream.launch(C::KERNELS.sum_rows, self.multiprocessors, self.row_threads, shared, &rows);
+        }
+        let tasks_at_most = self.shape.tasks().min(self.shape.entries().max(1)) as u32;
+        let grid = tasks_at_most.div_ceil(C::OTHER_THREADS).min(self.multiprocessors * 32);
+        let chains = args![scratch.xyzz, points, scratch.sorted, tasks, scratch.counters];
+        stream.launch(C::KERNELS.sum_chains, grid, C::OTHER_THREADS, 0, &chains)
+    }
+
+    fn join(&self, stream: &Stream, scratch: &Scratch<C>) -> Result<()> {
+        let kernels = C::KERNELS;
+        let kind = self.shape.kind();
+        let sums = Self::sums(scratch);
+        let shared = JOIN_THREADS * size_of::<C::Xyzz>() as u32;
+        let (longs, giants, counters) = (scratch.longs, scratch.giants, scratch.counters);
+        let grid = self.shape.longs().min(self.multiprocessors as usize * 4) as u32;
+        stream.launch(kernels.join_longs[kind], grid, JOIN_THREADS, shared, &args![sums, longs, counters])?;
+        let groups = self.shape.giants().min(16) as u32;
+        let split = args![scratch.splits, sums, longs, giants, counters];
+        stream.launch(kernels.split_giants[kind], SPLIT * groups, JOIN_THREADS, shared, &split)?;
+        let shared = SPLIT * size_of::<C::Xyzz>() as u32;
+        let join = args![sums, scratch.splits, longs, giants, counters];
+        stream.launch(kernels.join_giants[kind], groups, SPLIT, shared, &join)
+    }
+
+    /// Where the sums are, of either kind.
+    fn sums(scratch: &Scratch<C>) -> u64 {
+        match scratch.affine.is_empty() {
+            true => scratch.xyzz.address(),
+            false => scratch.affine.address(),
+        }
+    }
+}
+
+/// Multi-scalar multiplications of a fixed number of points.
+pub(super) struct Msm<C: DeviceCurve> {
+    windows: Windows,
+    /// How many windows at once.
+    batch: u32,
+    gpu: Gpu,
+    shape: Shape,
+    curve: PhantomData<C>,
+}
+
+/// Device memory of a multiplication.
+struct MsmScratch<C: DeviceCurve> {
+    digits: Span<u32>,
+    buckets: Scratch<C>,
+    chunks: [Span<[C::Xyzz; 2]>; 2],
+}
+
+impl<C: DeviceCurve> Msm<C> {
+    /// For `points` points, with scratch of at most `memory` bytes if that suffices for one window at all.
+    pub fn new(gpu: &Gpu, points: usize, memory: usize) -> Self {
+        let windows = Windows::for_points(points);
+        let mut batch = windows.count;
+        loop {
+            let msm = Self::with_batch(gpu, points, windows, batch);
+            let entries_fit = points as u64 * u64::from(batch) <= u64::from(u32::MAX / 2);
+            if batch == 1 || (entries_fit && msm.scratch_bytes() <= memory) {
+                return msm;
+            }
+            batch -= 1;
+        }
+    }
+
+    fn with_batch(gpu: &Gpu, points: usize, windows: Windows, batch: u32) -> Self {
+        // The narrower windows have half as many buckets, twice as full.
+        let buckets = 1usize << (windows.widest() - 1);
+        let fullest = points >> (windows.bits - 1);
+        let cap = (2 * fullest).next_power_of_two().clamp(SHORTEST_TASK * 2, LONGEST_TASK);
+        let threads = (row_threads::<C>(gpu) * gpu.properties().multiprocessors) as usize;
+        let shape = Shape::new(points, batch, windows.widest() - 1, buckets, cap, threads);
+        Msm { windows, batch, gpu: gpu.clone(), shape, curve: PhantomData }
+    }
+
+    /// How many windows there are: the length of the result on the device.
+    pub fn windows(&self) -> usize {
+        self.windows.count as usize
+    }
+
+    /// Scratch that [`Msm::queue`] takes.
+    pub fn scratch_bytes(&self) -> usize {
+        let mut arena = Arena::counting();
+        self.carve(&mut arena);
+        arena.used()
+    }
+
+    fn carve(&self, arena: &mut Arena) -> MsmScratch<C> {
+        let leaves = self.shape.buckets() >> self.leaf_bits();
+        MsmScratch {
+            digits: arena.take(self.shape.entries()),
+            buckets: Scratch::carve(&self.shape, arena),
+            chunks: [arena.take(leaves), arena.take(leaves)],
+        }
+    }
+
+    fn leaf_bits(&self) -> u32 {
+        LEAF_BITS.min(self.windows.widest() - 1)
+    }
+
+    /// Queues the sum of `scalars[i] * points[indices[i]]`, or of `scalars[i] * points[i]`. Scalars are canonical numbers
+    /// below r. `out` gets for each window the sum of its buckets, and the weighted sum, which [`Msm::finish`] takes.
+    pub fn queue(
+        &self,
+        stream: &Stream,
+        points: Span<C::Affine>,
+        scalars: Span<Words>,
+        indices: Option<Span<u32>>,
+        scratch: Span<u8>,
+        out: Span<[C::Xyzz; 2]>,
+    ) -> Result<()> {
+        assert_eq!((scalars.len(), out.len()), (self.shape.positions, self.windows()), "not as planned");
+        if self.shape.positions == 0 {
+            // Zeros are infinity.
+            return stream.zero(out);
+        }
+        let scratch = self.carve(&mut Arena::new(scratch));
+        let mut first = 0;
+        while first < self.windows.count {
+            let count = self.batch.min(self.windows.count - first);
+            let shape = Shape { windows: count, ..self.shape };
+            let n = shape.positions as u64;
+            let digits = args![scratch.digits, scalars, n, self.windows.plan(first, count)];
+            stream.launch("msm_digits", shape.positions.div_ceil(256) as u32, 256, 0, &digits)?;
+            let buckets = Buckets::<C>::new(&self.gpu, shape);
+            buckets.queue(stream, points, scratch.digits, indices, &scratch.buckets)?;
+            let out = out.slice(first as usize..(first + count) as usize);
+            self.reduce(stream, &shape, &scratch, out)?;
+            first += count;
+        }
+        Ok(())
+    }
+
+    /// From buckets to one chunk a window.
+    fn reduce(&self, stream: &Stream, shape: &Shape, scratch: &MsmScratch<C>, out: Span<[C::Xyzz; 2]>) -> Result<()> {
+        let bits = self.windows.widest() - 1;
+        let grid = |threads: usize| (threads as u32).div_ceil(C::OTHER_THREADS);
+        let mut covered = self.leaf_bits();
+        let mut chunks = shape.buckets() >> covered;
+        let mut from = if covered == bits { out } else { scratch.chunks[0] };
+        let sums = Buckets::<C>::sums(&scratch.buckets);
+        let leaves = args![from, sums, scratch.buckets.starts, shape.buckets() as u32, 1u32 << covered];
+        stream.launch(C::KERNELS.reduce_buckets[shape.kind()], grid(chunks), C::OTHER_THREADS, 0, &leaves)?;
+        let mut other = scratch.chunks[1];
+        while covered < bits {
+            let step = JOIN_BITS.min(bits - covered);
+            let to = if covered + step == bits { out } else { other };
+            let join = args![to, from, chunks as u32, 1u32 << step, covered];
+            chunks >>= step;
+            stream.launch(C::KERNELS.reduce_chunks, grid(chunks), C::OTHER_THREADS, 0, &join)?;
+            covered += step;
+            (from, other) = (to, from);
+        }
+        Ok(())
+    }
+
+    /// The sum from what [`Msm::queue`] left: Horner's rule over the windows.
+    pub fn finish(&self, windows: &[[C::Xyzz; 2]]) -> C::Projective {
+        let mut sum = C::Projective::identity();
+        for (window, [_, weighted]) in windows.iter().enumerate().rev() {
+            for _ in 0..self.windows.width(window as u32) {
+                sum = sum.double();
+            }
+            sum += C::xyzz(weighted);
+        }
+        sum
+    }
+}
+
+/// Sums of points by a key from 1 on; 0 means that a point is in no sum.
+pub(super) struct KeySums<C: DeviceCurve> {
+    buckets: Buckets<C>,
+}
+
+/// How it is done.
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = if self.rows { "rows" } else { "chains" };
+        write!(f, "{} windows at once, {} buckets, {way} of up to {}", self.windows, self.buckets(), self.cap)
+    }
+}
+
+impl<C: DeviceCurve> fmt::Display for Msm<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} windows, {}", self.windows.count, self.shape)
+    }
+}
+
+impl<C: DeviceCurve> fmt::Display for KeySums<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.buckets.shape.fmt(f)
+    }
+}
+
+/// What [`KeySums::queue`] leaves on the device.
+pub(super) struct KeyResult<C: DeviceCurve> {
+    starts: Span<u32>,
+    affine: Span<C::Affine>,
+    xyzz: Span<C::Xyzz>,
+}
+
+impl<C: DeviceCurve> KeySums<C> {
+    /// For `points` points with keys of so many bits, ten at most.
+    pub fn new(gpu: &Gpu, points: usize, key_bits: u32) -> Self {
+        assert!((1..=10).contains(&key_bits), "keys of {key_bits} bits");
+        let threads = (row_threads::<C>(gpu) * gpu.properties().multiprocessors) as usize;
+        // Short tasks make many: each inversion then serves many additions. What they leave is joined one by one.
+        let cap = (points / (96 * threads)).next_power_of_two().clamp(SHORTEST_TASK, LONGEST_TASK);
+        let shape = Shape::new(points, 1, key_bits, (1 << key_bits) - 1, cap, threads);
+        KeySums { buckets: Buckets::new(gpu, shape) }
+    }
+
+    /// Scratch that [`KeySums::queue`] takes.
+    pub fn scratch_bytes(&self) -> usize {
+        let mut arena = Arena::counting();
+        Scratch::<C>::carve(&self.buckets.shape, &mut arena);
+        arena.used()
+    }
+
+    /// Queues the sums over `points[i]` by `keys[i]`. The result lies in the scratch.
+    pub fn queue(
+        &self,
+        stream: &Stream,
+        points: Span<C::Affine>,
+        keys: Span<u32>,
+        scratch: Span<u8>,
+    ) -> Result<KeyResult<C>> {
+        assert_eq!(keys.len(), self.buckets.shape.positions, "not as planned");
+        let scratch = Scratch::carve(&self.buckets.shape, &mut Arena::new(scratch));
+        self.buckets.queue(stream, points, keys, None, &scratch)?;
+        let keys = self.buckets.shape.window_buckets;
+        let (affine, xyzz) = match self.buckets.shape.rows {
+            true => (scratch.affine.slice(..keys), scratch.xyzz),
+            false => (scratch.affine, scratch.xyzz.slice(..keys)),
+        };
+        Ok(KeyResult { starts: scratch.starts, affine, xyzz })
+    }
+}
+
+impl<C: DeviceCurve> KeyResult<C> {
+    /// The sums of the keys 1, 2, .., after waiting for them.
+    pub fn read(&self, stream: &Stream) -> Result<Vec<C::Projective>> {
+        let mut starts = vec![0; self.starts.len()];
+        stream.download(self.starts, &mut starts)?;
+        let sums: Vec<_> = match self.affine.is_empty() {
+            false => read(stream, self.affine)?.iter().map(C::affine).collect(),
+            true => read(stream, self.xyzz)?.iter().map(C::xyzz).collect(),
+        };
+        // Sums of keys that do not occur were never written.
+        let occurs = starts.windows(2).map(|pair| pair[0] != pair[1]);
+        Ok(sums
+            .into_iter()
+            .zip(occurs)
+            .map(|(sum, occurs)| if occurs { sum } else { C::Projective::identity() })
+            .collect())
+    }
+}
+
+/// The values of a span on the host, after waiting for them.
+pub(super) fn read<T: Plain>(stream: &Stream, span: Span<T>) -> Result<Vec<T>> {
+    // SAFETY: every bit pattern is a value of a plain type, also zeros.
+    let mut values = vec![unsafe { std::mem::zeroed::<T>() }; span.len()];
+    stream.download(span, &mut values)?;
+    Ok(values)
+}
+
+#[cfg(all(test, feature = "emulator"))]
+mod tests {
+    use blstrs::{G1Affine, G2Affine, Scalar};
+    use ff::{Field, PrimeField};
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    use super::super::curves::{G1, G2};
+    use super::super::testing;
+    use super::*;
+    use crate::backend::cpu::lane::Lanes;
+    use crate::backend::cpu::msm::{msm_g1, msm_g2};
+    use crate::backend::cpu::testing::sample_points;
+    use crate::curve::AffinePoint;
+    use crate::pipeline::Control;
+
+    /// What the CPU computes and the device should.
+    trait Case: DeviceCurve<Projective = <Self::Host as AffinePoint>::Projective> {
+        type Host: AffinePoint;
+        fn host_msm(points: &[Self::Host], scalars: &[Scalar]) -> Self::Projective;
+        fn words(points: &[Self::Host]) -> &[Self::Affine];
+    }
+
+    macro_rules! case {
+        ($device:ty, $host:ty, $msm:path) => {
+            impl Case for $device {
+                type Host = $host;
+                fn host_msm(points: &[$host], scalars: &[Scalar]) -> Self::Projective {
+                    $msm(points, scalars, Lanes::default(), &Control::new()).unwrap()
+                }
+                fn words(points: &[$host]) -> &[Self::Affine] {
+                    assert_eq!(size_of::<$host>(), size_of::<Self::Affine>());
+                    // SAFETY: an affine point is its coordinates in Montgomery form, as asserted in curve::layout.
+                    unsafe { std::slice::from_raw_parts(points.as_ptr().cast(), points.len()) }
+                }
+            }
+        };
+    }
+    case!(G1, G1Affine, msm_g1);
+    case!(G2, G2Affine, msm_g2);
+
+    /// Distinct points, equal ones at several distances, opposite ones, and infinity.
+    fn points<C: Case>(count: usize, rng: &mut StdRng) -> Vec<C::Host> {
+        let mut points = sample_points::<C::Host>(count);
+        for index in 0..count {
+            match rng.gen_range(0..12) {
+                0 if index >= 32 => points[index] = points[index - 32],
+                1 if index >= 1 => points[index] = points[index - 1],
+                2 if index >= 3 => points[index] = -points[index - 3],
+                3 => points[index] = C::Host::INFINITY,
+                _ => {}
+            }
+        }
+        points
+    }
+
+    fn scalars(count: usize, kind: usize, rng: &mut StdRng) -> Vec<Scalar> {
+        let edges = [Scalar::ZERO, Scalar::ONE, -Scalar::ONE, Scalar::from(2), -Scalar::from(2), Scalar::TWO_INV];
+        let of = |rng: &mut StdRng| match kind {
+            0 => Scalar::random(rng),
+            1 => edges[rng.gen_range(0..edges.len())],
+            2 => -Scalar::from(3),
+            _ => Scalar::from(2).pow_vartime([rng.gen_range(0..256u64)]) - Scalar::from(rng.gen_range(0..2u64)),
+        };
+        (0..count).map(|_| of(rng)).collect()
+    }
+
+    fn canonical(scalars: &[Scalar]) -> Vec<Words> {
+        let words =
+            |bytes: [u8; 32]| std::array::from_fn(|i| u32::from_le_bytes(bytes[4 * i..4 * i + 4].try_into().unwrap()));
+        scalars.iter().map(|scalar| words(scalar.to_repr())).collect()
+    }
+
+    fn run<C: Case>(
+        gpu: &Gpu,
+        msm: &Msm<C>,
+        points: &[C::Host],
+        scalars: &[Scalar],
+        indices: Option<&[u32]>,
+    ) -> C::Projective {
+        let stream = gpu.stream().unwrap();
+        let bases = gpu.allocate(points.len(), "points").unwrap();
+        stream.upload(bases.span(), C::words(points)).unwrap();
+        let numbers = gpu.allocate(scalars.len(), "scalars").unwrap();
+        stream.upload(numbers.span(), &canonical(scalars)).unwrap();
+        let places = gpu.allocate(scalars.len(), "indices").unwrap();
+        if let Some(indices) = indices {
+            stream.upload(places.span(), indices).unwrap();
+        }
+        let scratch = gpu.allocate(msm.scratch_bytes(), "scratch").unwrap();
+        let out = gpu.allocate(msm.windows(), "windows").unwrap();
+        let places = indices.map(|_| places.span());
+        msm.queue(&stream, bases.span(), numbers.span(), places, scratch.span(), out.span()).unwrap();
+        msm.finish(&read(&stream, out.span()).unwrap())
+    }
+
+    fn multiplications<C: Case>(counts: &[usize]) {
+        let gpu = testing::gpu();
+        let mut rng = StdRng::seed_from_u64(1);
+        for &count in counts {
+            let points = points::<C>(count, &mut rng);
+            for kind in 0..4 {
+                let scalars = scalars(count, kind, &mut rng);
+                let expected = C::host_msm(&points, &scalars);
+                for rows in [false, true] {
+                    for batch in [1, 3, 100] {
+                        let windows = Windows::for_points(count);
+                        let mut msm = Msm::<C>::with_batch(&gpu, count, windows, windows.count.min(batch));
+                        msm.shape.rows = rows;
+                        let sum = run(&gpu, &msm, &points, &scalars, None);
+                        assert_eq!(sum, expected, "{count} points, scalars {kind}, rows {rows}, {batch} windows");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn multiplications_in_g1_are_those_of_the_cpu() {
+        multiplications::<G1>(&[1, 2, 33, 700]);
+    }
+
+    #[test]
+    fn multiplications_in_g2_are_those_of_the_cpu() {
+        multiplications::<G2>(&[1, 300]);
+    }
+
+    #[test]
+    fn wide_windows_are_sorted_in_two_steps() {
+        let gpu = testing::gpu();
+        let mut rng = StdRng::seed_from_u64(2);
+        let points = points::<G1>(3000, &mut rng);
+        for kind in 0..4 {
+            let scalars = scalars(3000, kind, &mut rng);
+            for (rows, shift) in [(false, 3), (true, 5)] {
+                let mut msm = Msm::<G1>::with_batch(&gpu, 3000, Windows::new(30), 7);
+                msm.shape.rows = rows;
+                // Fewer bins than there could be.
+                (msm.shape.shift, msm.shape.bins) = (shift, (msm.shape.window_buckets >> shift) as u32);
+                assert_eq!(run(&gpu, &msm, &points, &scalars, None), G1::host_msm(&points, &scalars), "scalars {kind}");
+            }
+        }
+    }
+
+    #[test]
+    fn points_may_be_gathered() {
+        let gpu = testing::gpu();
+        let mut rng = StdRng::seed_from_u64(3);
+        let points = points::<G1>(500, &mut rng);
+        let indices: Vec<u32> = (0..200).map(|_| rng.gen_range(0..500)).collect();
+        let scalars = scalars(200, 0, &mut rng);
+        let gathered: Vec<_> = indices.iter().map(|&index| points[index as usize]).collect();
+        let msm = Msm::<G1>::new(&gpu, 200, 1 << 30);
+        let sum = run(&gpu, &msm, &points, &scalars, Some(&indices));
+        assert_eq!(sum, G1::host_msm(&gathered, &scalars));
+        assert_eq!(run(&gpu, &Msm::<G1>::new(&gpu, 0, 1 << 30), &points, &[], None), G1::host_msm(&[], &[]));
+    }
+
+    fn key_sums<C: Case>(count: usize, key_bits: u32, some: u32) {
+        let gpu = testing::gpu();
+        let mut rng = StdRng::seed_from_u64(u64::from(key_bits));
+        let points = points::<C>(count, &mut rng);
+        let keys: Vec<u32> =
+            (0..count).map(|_| if rng.gen_ratio(some, 8) { rng.gen_range(1..1 << key_bits) } else { 0 }).collect();
+        for rows in [false, true] {
+            let mut sums = KeySums::<C>::new(&gpu, count, key_bits);
+            sums.buckets.shape.rows = rows;
+            let stream = gpu.stream().unwrap();
+            let bases = gpu.allocate(count, "points").unwrap();
+            stream.upload(bases.span(), C::words(&points)).unwrap();
+            let on_device = gpu.allocate(count, "keys").unwrap();
+            stream.upload(on_device.span(), &keys).unwrap();
+            let scratch = gpu.allocate(sums.scratch_bytes(), "scratch").unwrap();
+            let result = sums.queue(&stream, bases.span(), on_device.span(), scratch.span()).unwrap();
+            let found = result.read(&stream).unwrap();
+            assert_eq!(found.len(), (1 << key_bits) - 1);
+            for (index, sum) in found.iter().enumerate() {
+                let mut expected = C::Projective::identity();
+                for (point, _) in points.iter().zip(&keys).filter(|(_, &key)| key as usize == index + 1) {
+                    expected += point;
+                }
+                assert_eq!(*sum, expected, "key {}, rows {rows}", index + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn sums_by_key_are_those_of_single_additions() {
+        key_sums::<G1>(2000, 1, 4);
+        key_sums::<G1>(2000, 5, 7);
+        key_sums::<G1>(100, 10, 8);
+        key_sums::<G2>(700, 1, 4);
+        key_sums::<G2>(300, 3, 8);
+        key_sums::<G1>(50, 2, 0);
+    }
+
+    #[test]
+    fn a_giant_bucket_is_split() {
+        // More than 2,048 tasks of 16.
+        key_sums::<G1>(40_000, 1, 8);
+    }
+}
