@@ -33,7 +33,8 @@ static cuporep_request request_of(cuporep_go_call call, const uint8_t *c1, size_
 
 int32_t cuporep_go_prover_new(cuporep_prover **prover, char *err, size_t err_cap, const char *parameter_dir,
                               const char *cache_dir, const uint32_t *devices, size_t devices_len, int32_t policy,
-                              uint32_t threads, uint64_t host_bytes, uint64_t device_bytes) {
+                              uint32_t threads, uint64_t host_bytes, uint64_t device_bytes,
+                              const char *device_names) {
     cuporep_config config = {
         .struct_size = sizeof(cuporep_config),
         .parameter_dir = parameter_dir,
@@ -44,16 +45,19 @@ int32_t cuporep_go_prover_new(cuporep_prover **prover, char *err, size_t err_cap
         .threads = threads,
         .host_bytes = host_bytes,
         .device_bytes = device_bytes,
+        .device_names = device_names,
     };
     return cuporep_prover_new(prover, err, err_cap, &config);
 }
 
 int32_t cuporep_go_prove(const cuporep_prover *prover, uint8_t *proof, size_t proof_cap, size_t *proof_len,
                          cuporep_report *report, char *err, size_t err_cap, cuporep_go_call call, const uint8_t *c1,
-                         size_t c1_len, const char *request_id, const uint32_t *devices, size_t devices_len) {
+                         size_t c1_len, const char *request_id, const uint32_t *devices, size_t devices_len,
+                         const char *device_names) {
     cuporep_request request = request_of(call, c1, c1_len, request_id);
     request.devices = devices;
     request.devices_len = devices_len;
+    request.device_names = device_names;
     report->struct_size = sizeof(cuporep_report);
     return cuporep_prover_prove(prover, proof, proof_cap, proof_len, report, err, err_cap, &request);
 }

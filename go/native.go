@@ -55,10 +55,15 @@ func invoke(call func(err *C.char, errCap C.size_t) C.int32_t) error {
 func newNative(config *Config) (*native, error) {
 	var handle *C.cuporep_prover
 	parameters, cache := cString(config.ParameterDir), cString(config.CacheDir)
-	err := invoke(func(err *C.char, errCap C.size_t) C.int32_t {
+	names, err := namesOf(config.DeviceNames)
+	if err != nil {
+		return nil, err
+	}
+	err = invoke(func(err *C.char, errCap C.size_t) C.int32_t {
 		return C.cuporep_go_prover_new(&handle, err, errCap, charsOf(parameters), charsOf(cache),
 			indicesOf(config.Devices), C.size_t(len(config.Devices)), C.int32_t(config.Policy),
-			C.uint32_t(config.Threads), C.uint64_t(config.HostBytes), C.uint64_t(config.DeviceBytes))
+			C.uint32_t(config.Threads), C.uint64_t(config.HostBytes), C.uint64_t(config.DeviceBytes),
+			charsOf(names))
 	})
 	if err != nil {
 		return nil, err
@@ -87,11 +92,15 @@ func (n *native) prove(ctx context.Context, request *Request, report *Report) ([
 	var length C.size_t
 	var made C.cuporep_report
 	progressFailed := false
-	err := withContext(ctx, request, func(call C.cuporep_go_call, id []byte) error {
+	names, err := namesOf(request.DeviceNames)
+	if err != nil {
+		return nil, err
+	}
+	err = withContext(ctx, request, func(call C.cuporep_go_call, id []byte) error {
 		return invoke(func(err *C.char, errCap C.size_t) C.int32_t {
 			return C.cuporep_go_prove(n.handle, bytesOf(buffer), C.size_t(len(buffer)), &length, &made, err, errCap, call,
 				bytesOf(request.C1), C.size_t(len(request.C1)), charsOf(id),
-				indicesOf(request.Devices), C.size_t(len(request.Devices)))
+				indicesOf(request.Devices), C.size_t(len(request.Devices)), charsOf(names))
 		})
 	}, &progressFailed)
 	*report = reportOf(&made)
@@ -171,6 +180,10 @@ func nativeDevices() ([]Device, error) {
 			Name:   C.GoString(&device.name[0]),
 			UUID:   C.GoString(&device.uuid[0]),
 			Memory: uint64(device.memory),
+
+			FreeMemory:        uint64(device.free_memory),
+			Ordinal:           uint32(device.ordinal),
+			ComputeCapability: uint32(device.compute_capability),
 		}
 	}
 	return devices, nil
@@ -267,6 +280,7 @@ func reportOf(report *C.cuporep_report) Report {
 		Partitions:         int(report.partitions),
 		InsecureParameters: report.insecure_parameters != 0,
 		Fallbacks:          int(report.fallbacks),
+		FallbackReasons:    C.GoString(&report.fallback_reasons[0]),
 		ProgressFailed:     report.progress_failed != 0,
 		HostBytes:          uint64(report.host_bytes),
 		DeviceBytes:        uint64(report.device_bytes),
@@ -289,6 +303,15 @@ func flag(set bool) C.int32_t {
 
 // cString is the text with a NUL behind it.
 func cString(text string) []byte { return append([]byte(text), 0) }
+
+// namesOf is a list of device names as the library takes it.
+func namesOf(names []string) ([]byte, error) {
+	list := strings.Join(names, ",")
+	if strings.ContainsRune(list, 0) {
+		return nil, newError(CodeArgument, "argument DeviceNames: contains a NUL byte")
+	}
+	return cString(list), nil
+}
 
 func charsOf(text []byte) *C.char          { return (*C.char)(unsafe.Pointer(unsafe.SliceData(text))) }
 func bytesOf(slice []byte) *C.uint8_t      { return (*C.uint8_t)(unsafe.SliceData(slice)) }

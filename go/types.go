@@ -15,6 +15,8 @@ type Config struct {
 	CacheDir string
 	// Devices to use, as Devices counts them. Default: all.
 	Devices []uint32
+	// DeviceNames of devices to use instead: "cuda:0", or a UUID, or so much of its beginning that only one has it.
+	DeviceNames []string
 	// Policy of the prover's requests that have none. Default: PolicyCPU if BELLMAN_NO_GPU is set to anything but 0,
 	// else PolicyPreferGPU.
 	Policy Policy
@@ -60,6 +62,8 @@ type Request struct {
 
 	// Devices to use. Default: those of the prover.
 	Devices []uint32
+	// DeviceNames of devices to use instead, as in Config.
+	DeviceNames []string
 	// Policy of this request. Default: that of the prover.
 	Policy Policy
 	// Priority among waiting proofs: the highest comes first.
@@ -81,8 +85,10 @@ type Report struct {
 	Partitions int
 	// InsecureParameters: made with test parameters; the proof is worth nothing.
 	InsecureParameters bool
-	// Fallbacks counts devices that failed before one made the proof.
+	// Fallbacks counts attempts that failed on a device before one made the proof.
 	Fallbacks int
+	// FallbackReasons says why, one a line.
+	FallbackReasons string
 	// ProgressFailed: the progress function panicked and was not called again.
 	ProgressFailed bool
 	// HostBytes and DeviceBytes of memory that were set aside.
@@ -161,6 +167,12 @@ type Device struct {
 	UUID string
 	// Memory in bytes.
 	Memory uint64
+	// FreeMemory in bytes; 0 where it cannot be asked.
+	FreeMemory uint64
+	// Ordinal as in "cuda:0".
+	Ordinal uint32
+	// ComputeCapability without the point: 90 for 9.0.
+	ComputeCapability uint32
 }
 
 // LogLevel says how much a log line matters.

@@ -449,6 +449,11 @@ typedef struct cuporep_config {
      * Bytes of memory that may be used on each device. 0: what is free there.
      */
     uint64_t device_bytes;
+    /**
+     * The devices to use by name instead, separated by commas: `cuda:0`, or a UUID, or so much of its beginning that
+     * only one device has it. NULL or empty: `devices`.
+     */
+    const char *device_names;
 } cuporep_config;
 
 /**
@@ -472,7 +477,7 @@ typedef struct cuporep_report {
      */
     uint32_t insecure_parameters;
     /**
-     * Devices that failed before one made the proof.
+     * Attempts that failed on a device before one made the proof.
      */
     uint32_t fallbacks;
     /**
@@ -499,6 +504,10 @@ typedef struct cuporep_report {
      * What made the proof, such as `cpu`; several are separated by commas.
      */
     char device[256];
+    /**
+     * Why those attempts failed, one a line, cut where there is no more room.
+     */
+    char fallback_reasons[1024];
 } cuporep_report;
 
 /**
@@ -611,6 +620,10 @@ typedef struct cuporep_request {
      * is done. 0: the proofs of the partitions, of every kind.
      */
     int32_t on_chain;
+    /**
+     * The devices to use by name instead, as in a configuration. NULL or empty: `devices`.
+     */
+    const char *device_names;
 } cuporep_request;
 
 /**
@@ -667,6 +680,18 @@ typedef struct cuporep_device {
      * What tells it apart from all others.
      */
     char uuid[64];
+    /**
+     * Bytes of its memory that nobody holds; 0 where it cannot be asked.
+     */
+    uint64_t free_memory;
+    /**
+     * Its number, as in `cuda:0`.
+     */
+    uint32_t ordinal;
+    /**
+     * Its compute capability without the point: 90 for 9.0.
+     */
+    uint32_t compute_capability;
 } cuporep_device;
 
 /**
@@ -815,7 +840,7 @@ int32_t cuporep_release(const struct cuporep_prover *prover,
 const char *cuporep_version(void);
 
 /**
- * What the library was built with, separated by commas: `cpu`.
+ * What the library was built with, separated by commas: `cpu`, and `cuda` where it has code for GPUs.
  */
 const char *cuporep_features(void);
 
@@ -840,7 +865,7 @@ int32_t cuporep_proof_len(size_t *proof_len,
 int32_t cuporep_devices(size_t *count, char *err, size_t err_cap);
 
 /**
- * Describes a device.
+ * Describes a device. It is opened for a moment, to see how much of its memory is free.
  *
  * Returns: 0, CUPOREP_STATUS_DEVICE if there is none of this index.
  * Out:     device: its struct_size must be set.

@@ -270,6 +270,19 @@ impl Error {
         }
     }
 
+    /// Whether another device may succeed where this one did not.
+    pub(crate) const fn is_of_device(&self) -> bool {
+        matches!(
+            self,
+            Error::Memory { .. }
+                | Error::Device { .. }
+                | Error::DeviceCall { .. }
+                | Error::DeviceLost { .. }
+                | Error::SelfCheck { .. }
+                | Error::Transform { .. }
+        )
+    }
+
     pub(crate) fn io(action: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
         Error::Io { action, path: path.as_ref().to_path_buf(), source }
     }

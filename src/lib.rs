@@ -50,7 +50,9 @@ pub mod porep;
 mod prover;
 pub mod r1cs;
 
+pub use backend::Device;
 pub use error::{Class, Error, Result};
 pub use prover::{
-    devices, Config, Device, FixedRandomness, ParameterReport, Placement, Policy, ProveRequest, Prover, SealProof,
+    devices, why_no_devices, Config, DeviceName, Fallback, FixedRandomness, ParameterReport, Placement, Policy,
+    ProveRequest, Prover, SealProof,
 };

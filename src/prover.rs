@@ -1,8 +1,17 @@
-//! The prover: owns circuits, parameters and a backend. The only place where the stages meet.
+//! The prover: owns circuits, parameters and backends. The only place where the stages meet.
 
+mod attempts;
+mod backends;
+#[cfg(all(test, feature = "emulator"))]
+mod emulated_tests;
 mod parameters;
+mod partitions;
 mod placement;
 mod request;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,20 +22,24 @@ use std::time::Instant;
 use bellperson::Circuit;
 use blstrs::Scalar;
 use parking_lot::Mutex;
-use rayon::prelude::*;
 
+use crate::backend::accelerator::{accelerators, Accelerators};
 use crate::backend::cpu::CpuBackend;
-use crate::backend::{Backend, Job};
+use crate::backend::Backend;
 use crate::environment;
 use crate::error::{Error, Result};
-use crate::groth16::{assemble, Counts, Parameters, PreparedVerifyingKey, ProofParts, Randomness, PROOF_BYTES};
+use crate::groth16::{Counts, Parameters, PreparedVerifyingKey, PROOF_BYTES};
 use crate::panics;
 use crate::pipeline::{available_memory, return_freed_memory, Control, Queue, Stage};
 use crate::porep::{self, C1Output, CheckedC1, SectorSize};
-use crate::r1cs::{Constraints, PartitionWitness, R1cs, ShapeStore, Templates};
+use crate::r1cs::{R1cs, ShapeStore, Templates};
 
-pub use placement::{devices, Device, Placement, Policy};
-pub use request::{Config, FixedRandomness, ParameterReport, ProveRequest, SealProof};
+use attempts::Made;
+use backends::Backends;
+use partitions::{prove_on, Witnesses, Work};
+
+pub use placement::{devices, why_no_devices, DeviceName, Placement, Policy};
+pub use request::{Config, Fallback, FixedRandomness, ParameterReport, ProveRequest, SealProof};
 
 /// The version of the circuits, which a kept shape belongs to.
 const CIRCUITS: &str = "storage-proofs-porep 19.1.0";
@@ -34,14 +47,11 @@ const CIRCUITS: &str = "storage-proofs-porep 19.1.0";
 /// More threads than any machine has cores are a mistake.
 const MAX_THREADS: usize = 4096;
 
-/// How often a proof that does not verify is made again before it is given up.
-const ATTEMPTS: usize = 2;
-
 /// Makes proofs, one at a time; calls that come meanwhile wait in order, and have their input checked
 /// before they wait. Keeps circuits and parameters between calls. Share it by reference or `Arc`.
 pub struct Prover {
     pool: rayon::ThreadPool,
-    backend: Box<dyn Backend>,
+    backends: Backends,
     parameter_dir: Option<PathBuf>,
     placement: Placement,
     cache_dir: Option<PathBuf>,
@@ -60,17 +70,21 @@ struct OpenParameters {
 
 impl fmt::Debug for Prover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prover").field("device", &self.backend.name()).finish_non_exhaustive()
+        f.debug_struct("Prover").field("placement", &self.placement).finish_non_exhaustive()
     }
 }
 
 impl Prover {
-    /// A prover on the CPU.
+    /// A prover. It starts its threads; GPUs are opened when they are first needed.
     ///
     /// # Errors
     /// [`Error::Argument`] for an environment variable that is not a number and for too many threads, [`Error::Io`] if
     /// the threads cannot be started.
     pub fn new(config: Config) -> Result<Self> {
+        Prover::with_accelerators(config, accelerators())
+    }
+
+    fn with_accelerators(config: Config, accelerators: Arc<dyn Accelerators>) -> Result<Self> {
         environment::warn_about_unknown();
         let threads = config.threads.map_or_else(environment::threads, |threads| Ok(Some(threads)))?;
         if threads.is_some_and(|threads| threads > MAX_THREADS) {
@@ -85,7 +99,7 @@ impl Prover {
             .map_err(|error| Error::io("starting", "the threads of the CPU backend", std::io::Error::other(error)))?;
         Ok(Prover {
             pool,
-            backend: Box::new(CpuBackend::default()),
+            backends: Backends::new(Arc::new(CpuBackend::default()), accelerators, config.device_memory),
             parameter_dir: config.parameter_dir,
             placement: config.placement,
             cache_dir: config.cache_dir.or_else(environment::cache_dir),
@@ -174,8 +188,8 @@ impl Prover {
         let control = &request.control;
         let c1 = self.check(request.c1, request.sector, request.miner, control)?;
         accept(&c1)?;
-        self.require_placement(&request.placement)?;
         let size = c1.registered_proof().size;
+        let mut attempts = self.attempts(&request.placement, Some(size))?;
         let directory = request.parameter_dir.clone().unwrap_or_else(|| self.parameter_dir());
         let open = || self.run(|| control.stage(Stage::Parameters, None, || self.open(size, &directory, control)));
         self.refuse_fixed_randomness(request, &*open()?)?;
@@ -184,15 +198,19 @@ impl Prover {
         // Looked at again: the files may have been replaced while this call waited.
         let parameters = open()?;
         self.refuse_fixed_randomness(request, &parameters)?;
-        let memory = self.require_memory(size)?;
         let proof = self.run(|| {
+            let first = attempts.open()?;
             let r1cs = control.stage(Stage::Shape, None, || self.shape(size, &directory, control))?;
-            let bytes = self.prove_partitions(&c1, &*r1cs, &parameters, request)?;
+            let witnesses = Witnesses::of(&c1, &*r1cs, control)?;
+            let work = Work::of(request, &*r1cs, &parameters);
+            let made = attempts.make(first, |opened| prove_on(opened, &work, &witnesses))?;
             Ok(SealProof {
-                bytes,
+                bytes: made.value,
                 registered_proof: c1.registered_proof(),
-                device: self.backend.name().to_string(),
-                memory,
+                device: made.on.backend.name().to_string(),
+                fallbacks: made.fallbacks,
+                memory: made.on.memory,
+                device_memory: made.on.backend.device_memory(),
                 insecure_parameters: parameters.file.is_insecure(),
                 stages: control.times(),
             })
@@ -227,13 +245,27 @@ impl Prover {
         parameters: &Parameters,
         control: &Control,
     ) -> Result<[u8; PROOF_BYTES]> {
+        let Made { value, .. } = self.make_circuit(circuit, inputs, r1cs, parameters, control)?;
+        value.try_into().map_err(|_| Error::internal("one witness gave other than one proof"))
+    }
+
+    fn make_circuit<C: Circuit<Scalar> + Send>(
+        &self,
+        circuit: C,
+        inputs: &[Scalar],
+        r1cs: &R1cs,
+        parameters: &Parameters,
+        control: &Control,
+    ) -> Result<Made<Vec<u8>>> {
         let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
         self.run(|| {
+            let mut attempts = self.attempts(&Placement::default(), None)?;
+            let first = attempts.open()?;
             let witness = control.stage(Stage::Witness, None, || r1cs.assign(circuit, control))?;
+            let witnesses = Witnesses { witnesses: vec![witness], inputs: vec![inputs.to_vec()] }.check()?;
             let verifying_key = PreparedVerifyingKey::new(parameters.vk());
             let work = Work { r1cs, parameters, verifying_key: &verifying_key, randomness: None, control };
-            let proofs = self.prove_witnesses(&work, &[witness], &[inputs.to_vec()])?;
-            proofs.try_into().map_err(|_| Error::internal("one witness gave other than one proof"))
+            attempts.make(first, |opened| prove_on(opened, &work, &witnesses))
         })
     }
 
@@ -249,10 +281,12 @@ impl Prover {
         open()?;
         let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
         let parameters = open()?;
-        self.require_memory(size)?;
         self.run(|| {
+            let mut attempts = self.attempts(&Placement::default(), Some(size))?;
+            let first = attempts.open()?;
             control.stage(Stage::Shape, None, || self.shape(size, directory, control))?;
-            control.stage(Stage::Parameters, None, || self.backend.load(&parameters.file, control))
+            let load = || attempts.make(first, |opened| opened.backend.load(&parameters.file, control));
+            control.stage(Stage::Parameters, None, load).map(drop)
         })
     }
 
@@ -261,13 +295,13 @@ impl Prover {
         self.shapes.lock().remove(&size);
         if self.parameters.lock().remove(&size).is_some() {
             // What the backend keeps may be of another size; that is loaded again.
-            self.backend.release();
+            self.backends.release();
         }
     }
 
     /// Gives back the memory that is kept between proofs: parameters and circuits.
     pub fn release(&self) {
-        self.backend.release();
+        self.backends.release();
         self.shapes.lock().clear();
         self.parameters.lock().clear();
     }
@@ -286,10 +320,10 @@ impl Prover {
         Ok(())
     }
 
-    /// The bytes of memory that a proof needs, if they are there.
-    fn require_memory(&self, size: SectorSize) -> Result<u64> {
-        let needed = self.backend.memory_needed(&parameters::expected(size));
-        self.require(&format!("a {size} proof on {}", self.backend.name()), needed)?;
+    /// The bytes of memory that a proof needs on a backend, if they are there.
+    fn require_memory(&self, backend: &dyn Backend, size: SectorSize) -> Result<u64> {
+        let needed = backend.memory_needed(&parameters::expected(size));
+        self.require(&format!("a {size} proof on {}", backend.name()), needed)?;
         Ok(needed)
     }
 
@@ -322,120 +356,4 @@ impl Prover {
         self.shapes.lock().insert(size, templates.clone());
         Ok(templates)
     }
-
-    fn prove_partitions(
-        &self,
-        c1: &CheckedC1,
-        r1cs: &dyn Constraints,
-        parameters: &OpenParameters,
-        request: &ProveRequest<'_>,
-    ) -> Result<Vec<u8>> {
-        let control = &request.control;
-        let partitions = c1.registered_proof().partitions();
-        let made: Vec<(PartitionWitness, Vec<Scalar>)> = (0..partitions)
-            .into_par_iter()
-            .map(|partition| {
-                control.stage(Stage::Witness, Some(partition), || {
-                    let witness = porep::witness(c1, partition, r1cs.full_positions(), control)?;
-                    let inputs = porep::public_inputs(c1, partition)?;
-                    Ok((witness, inputs))
-                })
-            })
-            .collect::<Result<_>>()?;
-        let (witnesses, inputs): (Vec<_>, Vec<_>) = made.into_iter().unzip();
-        let work = Work {
-            r1cs,
-            parameters: &parameters.file,
-            verifying_key: &parameters.verifying_key,
-            randomness: request.fixed_randomness.as_ref(),
-            control,
-        };
-        self.prove_witnesses(&work, &witnesses, &inputs)
-    }
-
-    /// Proves witnesses of one circuit and verifies each proof's bytes.
-    fn prove_witnesses(
-        &self,
-        work: &Work<'_>,
-        witnesses: &[PartitionWitness],
-        inputs: &[Vec<Scalar>],
-    ) -> Result<Vec<u8>> {
-        for (partition, (witness, inputs)) in witnesses.iter().zip(inputs).enumerate() {
-            if witness.inputs[1..] != inputs[..] {
-                let detail = format!("partition {partition}: its public inputs are not those of the verifier");
-                return Err(Error::Unsatisfied { detail });
-            }
-        }
-        let job =
-            Job { r1cs: work.r1cs, parameters: work.parameters, witnesses, first_partition: 0, control: work.control };
-        let parts = self.backend.prove(&job)?;
-        if parts.len() != witnesses.len() {
-            return Err(Error::internal(format!("{} witnesses gave {} results", witnesses.len(), parts.len())));
-        }
-        let mut bytes = Vec::with_capacity(parts.len() * PROOF_BYTES);
-        for (partition, parts) in parts.into_iter().enumerate() {
-            let one = Job { witnesses: &witnesses[partition..=partition], first_partition: partition, ..job };
-            bytes.extend(self.finish(work, &one, parts, &inputs[partition])?);
-        }
-        Ok(bytes)
-    }
-
-    /// Assembles one proof and verifies its bytes. One that does not verify is diagnosed, and made again with
-    /// fresh randomness if neither the witness nor the parameters are to blame.
-    fn finish(
-        &self,
-        work: &Work<'_>,
-        job: &Job<'_>,
-        parts: ProofParts,
-        inputs: &[Scalar],
-    ) -> Result<[u8; PROOF_BYTES]> {
-        let partition = job.first_partition;
-        let mut parts = parts;
-        for attempt in 1.. {
-            let bytes = work.control.stage(Stage::Verify, Some(partition), || {
-                let randomness = match work.randomness {
-                    Some(fixed) => Randomness::fixed(fixed.r, fixed.s, partition),
-                    None => Randomness::fresh()?,
-                };
-                let bytes = assemble(work.parameters.vk(), &parts, &randomness)?.to_bytes();
-                // Sums over damaged bases need not even be points of the group.
-                match work.verifying_key.verify(&bytes, inputs) {
-                    Ok(true) => Ok(Some(bytes)),
-                    Ok(false) | Err(Error::ProofForm { .. }) => Ok(None),
-                    Err(error) => Err(error),
-                }
-            })?;
-            if let Some(bytes) = bytes {
-                return Ok(bytes);
-            }
-            let device = self.backend.name().to_string();
-            if let Some(row) = work.r1cs.first_unsatisfied(&job.witnesses[0], work.control)? {
-                let detail = format!("partition {partition}: constraint {row} does not hold");
-                return Err(Error::Unsatisfied { detail });
-            }
-            work.parameters.check_samples(work.control)?;
-            if attempt == ATTEMPTS {
-                if work.parameters.is_official() {
-                    work.parameters.check_digests(None, work.control, &mut |_, _| ())?;
-                }
-                let diagnosis = format!("{ATTEMPTS} attempts failed although the witness satisfies the circuit and samples of the parameters look right; check every byte of them with `cuporep params check --digest`, or make insecure ones again");
-                return Err(Error::SelfCheck { partition, device, diagnosis });
-            }
-            log::warn!("partition {partition}: a proof made on {device} does not verify; trying again");
-            // What the backend keeps may be what is wrong.
-            self.backend.release();
-            let again = self.backend.prove(job)?;
-            parts = again.into_iter().next().ok_or_else(|| Error::internal("one witness gave no result"))?;
-        }
-        unreachable!("the loop ends by returning")
-    }
-}
-
-/// What all proofs of one call share.
-struct Work<'a> {
-    r1cs: &'a dyn Constraints,
-    parameters: &'a Parameters,
-    verifying_key: &'a PreparedVerifyingKey,
-    randomness: Option<&'a FixedRandomness>,
-    control: &'a Control,
 }

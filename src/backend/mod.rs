@@ -1,8 +1,11 @@
 //! Where the heavy work of a proof is done. Knows constraint systems and parameters, and no Filecoin.
 
+pub(crate) mod accelerator;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+
+pub use accelerator::Device;
 
 use crate::error::Result;
 use crate::groth16::{Expected, Parameters, ProofParts};
@@ -31,6 +34,11 @@ pub trait Backend: Send + Sync {
 
     /// The most bytes of host memory that one proof with such parameters takes, beyond what is held already.
     fn memory_needed(&self, expected: &Expected) -> u64;
+
+    /// Bytes of device memory that it holds.
+    fn device_memory(&self) -> u64 {
+        0
+    }
 
     /// Loads what is kept between proofs.
     fn load(&self, parameters: &Parameters, control: &Control) -> Result<()>;

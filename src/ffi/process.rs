@@ -14,10 +14,13 @@ pub extern "C" fn cuporep_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// What the library was built with, separated by commas: `cpu`.
+/// What the library was built with, separated by commas: `cpu`, and `cuda` where it has code for GPUs.
 #[no_mangle]
 pub extern "C" fn cuporep_features() -> *const c_char {
-    c"cpu".as_ptr()
+    match cfg!(feature = "cuda") {
+        true => c"cpu,cuda".as_ptr(),
+        false => c"cpu".as_ptr(),
+    }
 }
 
 /// The length of a registered proof. (Any buffer of CUPOREP_PROOF_BYTES_MAX bytes is large enough.)
@@ -63,7 +66,7 @@ pub unsafe extern "C" fn cuporep_devices(count: *mut usize, err: *mut c_char, er
     }
 }
 
-/// Describes a device.
+/// Describes a device. It is opened for a moment, to see how much of its memory is free.
 ///
 /// Returns: 0, CUPOREP_STATUS_DEVICE if there is none of this index.
 /// Out:     device: its struct_size must be set.
@@ -84,8 +87,15 @@ pub unsafe extern "C" fn cuporep_device_info(
                 device: index.to_string(),
                 detail: format!("does not exist; {} devices are usable", devices.len()),
             })?;
-            let (memory, name, uuid) = (found.memory, text(&found.name), text(&found.uuid));
-            out.set(cuporep_device { struct_size: 0, memory, name, uuid });
+            out.set(cuporep_device {
+                struct_size: 0,
+                memory: found.memory,
+                name: text(&found.name),
+                uuid: text(&found.uuid),
+                free_memory: found.free_memory().unwrap_or(0),
+                ordinal: found.ordinal,
+                compute_capability: 10 * found.compute.0 + found.compute.1,
+            });
             Ok(())
         })
     }

@@ -16,7 +16,7 @@ use super::types::{cuporep_c1_info, cuporep_config, cuporep_report, cuporep_requ
 use crate::error::{Error, Result};
 use crate::pipeline::Control;
 use crate::porep::{CheckedC1, ProofKind, RegisteredProof, SectorSize};
-use crate::{Config, Prover, SealProof};
+use crate::{Config, Fallback, Prover, SealProof};
 
 /// Makes proofs; keeps parameters and circuits between calls.
 pub struct cuporep_prover {
@@ -398,11 +398,19 @@ fn summarise(proof: Option<&SealProof>, begin: Instant, request: &Request<'_>) -
             registered_proof: proof.registered_proof.number(),
             partitions: proof.registered_proof.partitions() as u32,
             insecure_parameters: proof.insecure_parameters.into(),
+            fallbacks: proof.fallbacks.len() as u32,
             host_bytes: proof.memory,
+            device_bytes: proof.device_memory,
             device: text(&proof.device),
+            fallback_reasons: text(&reasons(&proof.fallbacks)),
             ..always
         },
     }
+}
+
+fn reasons(fallbacks: &[Fallback]) -> String {
+    let lines: Vec<&str> = fallbacks.iter().map(|fallback| fallback.reason.as_str()).collect();
+    lines.join("\n")
 }
 
 fn describe(c1: &CheckedC1) -> cuporep_c1_info {

@@ -9,7 +9,7 @@ use super::status::cuporep_policy;
 use super::types::{self, cuporep_config, cuporep_request};
 use crate::error::{Error, Result};
 use crate::pipeline::Control;
-use crate::{Config, Placement, Policy, ProveRequest};
+use crate::{Config, DeviceName, Placement, Policy, ProveRequest};
 
 /// A longer request id is cut.
 const REQUEST_ID_CHARACTERS: usize = 128;
@@ -29,10 +29,10 @@ pub(super) struct Request<'a> {
 pub(super) unsafe fn request<'a>(pointer: *const cuporep_request) -> Result<Request<'a>> {
     // SAFETY: the caller's promise, here and below.
     let request = unsafe { types::read(pointer) }?;
-    let (c1, devices, id) = unsafe {
+    let (c1, names, id) = unsafe {
         (
             slice("c1", request.c1, request.c1_len)?,
-            slice("devices", request.devices, request.devices_len)?,
+            devices(slice("devices", request.devices, request.devices_len)?, string(request.device_names))?,
             string(request.request_id).unwrap_or_default(),
         )
     };
@@ -58,7 +58,7 @@ pub(super) unsafe fn request<'a>(pointer: *const cuporep_request) -> Result<Requ
         sector: request.sector_number,
         miner: (!flag("miner_unknown", request.miner_unknown)?).then_some(request.miner_actor_id),
         parameter_dir: None,
-        placement: Placement { policy: policy(request.policy)?, devices: devices.to_vec() },
+        placement: Placement { policy: policy(request.policy)?, devices: names },
         fixed_randomness: None,
         control,
     };
@@ -76,14 +76,27 @@ pub(super) unsafe fn config(pointer: *const cuporep_config) -> Result<Config> {
     // SAFETY: the caller's promise.
     unsafe {
         let config = types::read(pointer)?;
-        let devices = slice("devices", config.devices, config.devices_len)?.to_vec();
+        let indices = slice("devices", config.devices, config.devices_len)?;
+        let devices = devices(indices, string(config.device_names))?;
         Ok(Config {
             parameter_dir: path(config.parameter_dir),
             cache_dir: path(config.cache_dir),
             placement: Placement { policy: policy(config.policy)?, devices },
             threads: (config.threads != 0).then_some(config.threads as usize),
             memory: (config.host_bytes != 0).then_some(config.host_bytes),
+            device_memory: (config.device_bytes != 0).then_some(config.device_bytes),
         })
+    }
+}
+
+/// The devices of a list of indices or of names.
+fn devices(indices: &[u32], names: Option<String>) -> Result<Vec<DeviceName>> {
+    match names {
+        Some(_) if !indices.is_empty() => {
+            Err(Error::Argument { name: "device_names", detail: "is given together with devices".into() })
+        }
+        Some(names) => names.split(',').map(|name| name.trim().parse()).collect(),
+        None => Ok(indices.iter().copied().map(DeviceName::from).collect()),
     }
 }
 

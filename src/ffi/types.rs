@@ -1,7 +1,7 @@
 //! The structs of the C ABI, and how those that carry their size are read and written.
 
 use std::ffi::{c_char, c_void};
-use std::mem::{size_of, MaybeUninit};
+use std::mem::{offset_of, size_of, MaybeUninit};
 use std::ptr;
 
 use crate::error::{Error, Result};
@@ -36,6 +36,9 @@ pub struct cuporep_config {
     pub host_bytes: u64,
     /// Bytes of memory that may be used on each device. 0: what is free there.
     pub device_bytes: u64,
+    /// The devices to use by name instead, separated by commas: `cuda:0`, or a UUID, or so much of its beginning that
+    /// only one device has it. NULL or empty: `devices`.
+    pub device_names: *const c_char,
 }
 
 /// What a progress callback is told.
@@ -104,6 +107,8 @@ pub struct cuporep_request {
     /// proof would be an aggregate, which this version does not make: CUPOREP_STATUS_PROOF_TYPE, before anything long
     /// is done. 0: the proofs of the partitions, of every kind.
     pub on_chain: i32,
+    /// The devices to use by name instead, as in a configuration. NULL or empty: `devices`.
+    pub device_names: *const c_char,
 }
 
 /// How a proof was made. On failure the stage times are those until then and all else is zero.
@@ -118,7 +123,7 @@ pub struct cuporep_report {
     pub partitions: u32,
     /// 1: made with test parameters; the proof is worth nothing.
     pub insecure_parameters: u32,
-    /// Devices that failed before one made the proof.
+    /// Attempts that failed on a device before one made the proof.
     pub fallbacks: u32,
     /// 1: the progress callback threw and was not called again.
     pub progress_failed: u32,
@@ -132,6 +137,8 @@ pub struct cuporep_report {
     pub stage_ns: [u64; CUPOREP_STAGES_MAX],
     /// What made the proof, such as `cpu`; several are separated by commas.
     pub device: [c_char; 256],
+    /// Why those attempts failed, one a line, cut where there is no more room.
+    pub fallback_reasons: [c_char; 1024],
 }
 
 /// What is in a C1 output that passed all checks.
@@ -166,6 +173,12 @@ pub struct cuporep_device {
     pub name: [c_char; 256],
     /// What tells it apart from all others.
     pub uuid: [c_char; 64],
+    /// Bytes of its memory that nobody holds; 0 where it cannot be asked.
+    pub free_memory: u64,
+    /// Its number, as in `cuda:0`.
+    pub ordinal: u32,
+    /// Its compute capability without the point: 90 for 9.0.
+    pub compute_capability: u32,
 }
 
 /// Stops calls that carry it.
@@ -184,17 +197,24 @@ pub(super) unsafe trait SizedStruct: Copy {
     const SIZES: &'static [usize];
 }
 
+/// Each struct with the first members of its later versions: an older one ends before them.
 macro_rules! sized {
-    ($($name:ident)*) => {$(
+    ($($name:ident($($first:ident)*))*) => {$(
         // SAFETY: defined above, with numbers, raw pointers, optional functions and arrays of numbers only.
         unsafe impl SizedStruct for $name {
             const NAME: &'static str = stringify!($name);
-            const SIZES: &'static [usize] = &[size_of::<$name>()];
+            const SIZES: &'static [usize] = &[$(offset_of!($name, $first),)* size_of::<$name>()];
         }
     )*};
 }
 
-sized! { cuporep_config cuporep_request cuporep_report cuporep_c1_info cuporep_device }
+sized! {
+    cuporep_config(device_names)
+    cuporep_request(device_names)
+    cuporep_report(fallback_reasons)
+    cuporep_c1_info()
+    cuporep_device(free_memory)
+}
 
 /// The size that the caller's struct says it has, if it is one of a version that is known.
 ///
@@ -323,6 +343,16 @@ mod tests {
             assert_eq!(read::<Grown>(ptr::null()).map(drop).unwrap_err().code(), 100);
             Output::<Grown>::new(ptr::null_mut()).unwrap().set(zeroed());
         }
+    }
+
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn the_sizes_of_released_versions_stay() {
+        assert_eq!(cuporep_config::SIZES, [64, 72]);
+        assert_eq!(cuporep_request::SIZES, [120, 128]);
+        assert_eq!(cuporep_report::SIZES, [568, 1592]);
+        assert_eq!(cuporep_c1_info::SIZES, [104]);
+        assert_eq!(cuporep_device::SIZES, [336, 352]);
     }
 
     #[test]

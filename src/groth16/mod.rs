@@ -8,7 +8,7 @@ mod prove;
 mod quotient;
 pub mod setup;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod verify;

@@ -19,9 +19,9 @@ use crate::r1cs::{Bitmap, Matrix, R1cs};
 
 /// A chain of products with a bit in each link. Some variables occur in A only, some in B, some in neither.
 #[derive(Clone)]
-pub(super) struct Chain {
-    pub(super) links: usize,
-    pub(super) start: u64,
+pub(crate) struct Chain {
+    pub(crate) links: usize,
+    pub(crate) start: u64,
 }
 
 impl Circuit<Scalar> for Chain {
@@ -53,7 +53,7 @@ impl Circuit<Scalar> for Chain {
 }
 
 impl Chain {
-    pub(super) fn small() -> Self {
+    pub(crate) fn small() -> Self {
         Chain { links: 20, start: 0x5a5a_1234 }
     }
 }
@@ -75,13 +75,13 @@ impl Circuit<Scalar> for Hash {
 }
 
 /// The values of all variables.
-pub(super) struct Assignment {
-    pub(super) inputs: Vec<Scalar>,
-    pub(super) aux: Vec<Scalar>,
+pub(crate) struct Assignment {
+    pub(crate) inputs: Vec<Scalar>,
+    pub(crate) aux: Vec<Scalar>,
 }
 
 impl Assignment {
-    pub(super) fn of(circuit: impl Circuit<Scalar>) -> Self {
+    pub(crate) fn of(circuit: impl Circuit<Scalar>) -> Self {
         let mut assignment = Assignment { inputs: vec![Scalar::ONE], aux: Vec::new() };
         circuit.synthesize(&mut assignment).unwrap();
         assignment
@@ -144,16 +144,16 @@ impl ConstraintSystem<Scalar> for Assignment {
 }
 
 /// Parameters of a circuit in a directory that is removed when dropped.
-pub(super) struct Fixture {
-    pub(super) directory: tempfile::TempDir,
-    pub(super) r1cs: R1cs,
-    pub(super) expected: Expected,
+pub(crate) struct Fixture {
+    pub(crate) directory: tempfile::TempDir,
+    pub(crate) r1cs: R1cs,
+    pub(crate) expected: Expected,
 }
 
 pub(super) const STEM: &str = "v28-test-params.with.dots";
 
 impl Fixture {
-    pub(super) fn new(circuit: impl Circuit<Scalar>, seed: u64) -> Self {
+    pub(crate) fn new(circuit: impl Circuit<Scalar>, seed: u64) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let control = Control::new();
         let r1cs = R1cs::record(circuit, &control).unwrap();
@@ -168,7 +168,7 @@ impl Fixture {
         super::params::sibling(self.directory.path(), STEM, extension)
     }
 
-    pub(super) fn open(&self) -> crate::Result<Parameters> {
+    pub(crate) fn open(&self) -> crate::Result<Parameters> {
         Parameters::open(self.directory.path(), &self.expected, &Control::new())
     }
 }

@@ -28,6 +28,8 @@ pub struct Config {
     /// Bytes of memory that a proof may take. Default: `CUPOREP_MEMORY`, else what the system has available
     /// when the proof begins.
     pub memory: Option<u64>,
+    /// Bytes of memory that may be used on each GPU. Default: what is free there.
+    pub device_memory: Option<u64>,
 }
 
 /// One proof to make.
@@ -59,12 +61,34 @@ pub struct SealProof {
     pub registered_proof: RegisteredProof,
     /// What made it, e.g. `cpu`.
     pub device: String,
+    /// What failed before that, in order.
+    pub fallbacks: Vec<Fallback>,
     /// The parameters are test parameters: the proof is worth nothing.
     pub insecure_parameters: bool,
     /// Bytes of memory that were set aside for it.
     pub memory: u64,
+    /// Bytes of the device's memory that were in use for it.
+    pub device_memory: u64,
     /// The stages with their times.
     pub stages: Vec<Event>,
+}
+
+/// An attempt at a proof that a device failed at, after which it was made by another attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Fallback {
+    /// What failed.
+    pub device: String,
+    /// The error's number.
+    pub code: i32,
+    /// The error's text.
+    pub reason: String,
+}
+
+impl Fallback {
+    pub(crate) fn new(device: &str, error: &Error) -> Self {
+        Fallback { device: device.into(), code: error.code(), reason: error.to_string() }
+    }
 }
 
 /// What [`Prover::check_parameters`](crate::Prover::check_parameters) found.

@@ -170,10 +170,22 @@ static void bad_members(cuporep_prover *prover) {
     request = whole();
     request.devices_len = 1;
     EXPECT(cuporep_check_c1(prover, NULL, message, sizeof message, &request) == 100);
+    request = whole();
+    request.device_names = "cuda";
+    EXPECT(cuporep_check_c1(prover, NULL, message, sizeof message, &request) == 100);
+    request.device_names = "cuda:0";
+    request.devices = &device;
+    request.devices_len = 1;
+    EXPECT(cuporep_check_c1(prover, NULL, message, sizeof message, &request) == 100);
+    request = whole();
+    request.devices_len = 1;
     EXPECT(cuporep_devices(&count, message, sizeof message) == 0);
     EXPECT(cuporep_device_info(&info, message, sizeof message, count) == CUPOREP_STATUS_DEVICE);
     if (count == 0) {
         request.devices = &device;
+        EXPECT(cuporep_prover_prove(prover, proof, 192, &len, NULL, message, sizeof message, &request) == CUPOREP_STATUS_DEVICE);
+        request = whole();
+        request.device_names = "cuda:0, GPU-1234";
         EXPECT(cuporep_prover_prove(prover, proof, 192, &len, NULL, message, sizeof message, &request) == CUPOREP_STATUS_DEVICE);
         request = whole();
         request.policy = CUPOREP_POLICY_GPU_ONLY;

@@ -1,6 +1,7 @@
 //! The tool: proves, checks and verifies on the command line, makes and checks parameters, measures.
 
 mod bench;
+mod devices;
 mod input;
 mod output;
 mod parameters;
@@ -45,6 +46,8 @@ enum Command {
     Check(prove::CheckArgs),
     /// Verify a proof against the C1 output that it was made from
     Verify(prove::VerifyArgs),
+    /// List what can make proofs
+    Devices,
     /// Make or check proving parameters
     #[command(subcommand)]
     Params(parameters::ParamsCommand),
@@ -91,6 +94,7 @@ fn run(cli: &Cli, output: &Output) -> Result<()> {
         Command::Prove(args) => prove::prove(args, &prover, control, output),
         Command::Check(args) => prove::check(args, &prover, &control, output),
         Command::Verify(args) => prove::verify(args, &prover, &control, output),
+        Command::Devices => devices::list(output),
         Command::Params(command) => parameters::run(command, &prover, &control, output),
         Command::Bench(command) => bench::run(command, &prover, &control, output),
     }

@@ -4,19 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use cuporep::pipeline::Control;
-use cuporep::{Error, FixedRandomness, ProveRequest, Prover, Result, SealProof};
+use cuporep::{Error, FixedRandomness, Placement, ProveRequest, Prover, Result, SealProof};
 use serde_json::{json, Value};
 
 use crate::input::{read_c1, read_proof};
 use crate::output::{write_standard_output, Output, OutputFile};
 use crate::SectorArgs;
-
-/// Where a proof is made.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub enum Device {
-    /// The processor
-    Cpu,
-}
 
 #[derive(Debug, Args)]
 pub struct ProveArgs {
@@ -28,9 +21,10 @@ pub struct ProveArgs {
     /// Make INSECURE test parameters from this seed in the parameter directory if it has none
     #[arg(long, value_name = "SEED")]
     insecure_seed: Option<u64>,
-    /// Where to prove
-    #[arg(long, value_enum, default_value = "cpu")]
-    device: Device,
+    /// Where to prove: auto (GPUs where there are any that work, else the CPU; the CPU if BELLMAN_NO_GPU is set), cpu,
+    /// gpu (any, and not the CPU), or GPUs by number or UUID, separated by commas: cuda:0
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    device: Placement,
     /// Write the raw proof bytes to FILE, whole or not at all, or to standard output for -
     #[arg(long, value_name = "FILE|-")]
     out: Option<PathBuf>,
@@ -61,7 +55,6 @@ pub struct VerifyArgs {
 }
 
 pub fn prove(args: &ProveArgs, prover: &Prover, control: Control, output: &Output) -> Result<()> {
-    let Device::Cpu = args.device;
     let to_stdout = args.out.as_deref().is_some_and(|path| path.as_os_str() == "-");
     if to_stdout && output.is_json() {
         let detail = "raw bytes and --json cannot share standard output".into();
@@ -91,7 +84,7 @@ pub fn prove(args: &ProveArgs, prover: &Prover, control: Control, output: &Outpu
         sector: args.sector.sector,
         miner: Some(args.sector.miner),
         parameter_dir: Some(params),
-        placement: Default::default(),
+        placement: args.device.clone(),
         fixed_randomness: args.insecure_randomness.clone(),
         control,
     })?;
@@ -115,11 +108,17 @@ fn describe(proof: &SealProof) -> Value {
             json!({"stage": event.stage.name(), "partition": event.partition, "ms": ms})
         })
         .collect();
+    let fallbacks: Vec<Value> = proof
+        .fallbacks
+        .iter()
+        .map(|fallback| json!({"device": fallback.device, "code": fallback.code, "message": fallback.reason}))
+        .collect();
     json!({
         "proof": hex::encode(&proof.bytes),
         "registered_proof": proof.registered_proof.name(),
         "partitions": proof.bytes.len() / cuporep::groth16::PROOF_BYTES,
         "device": proof.device,
+        "fallbacks": fallbacks,
         "insecure_parameters": proof.insecure_parameters,
         "stages": stages,
     })

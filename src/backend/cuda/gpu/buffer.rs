@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
+use std::sync::atomic::Ordering;
 
 use super::context::Gpu;
 use super::driver::{Address, SUCCESS};
@@ -115,6 +116,7 @@ impl<T: Plain> Buffer<T> {
                 let free = gpu.free_memory().unwrap_or(0);
                 return Err(context.no_memory(entry.name, code, what, bytes as u64, free));
             }
+            context.allocated.fetch_add(bytes as u64, Ordering::Relaxed);
         }
         Ok(Buffer { gpu: gpu.clone(), span })
     }
@@ -148,8 +150,12 @@ impl<T: Plain> fmt::Debug for Buffer<T> {
 
 impl<T: Plain> Drop for Buffer<T> {
     fn drop(&mut self) {
+        if self.span.address == 0 {
+            return;
+        }
+        self.gpu.0.allocated.fetch_sub(self.span.bytes() as u64, Ordering::Relaxed);
         // The memory of a lost context is freed with the context.
-        if self.span.address == 0 || self.gpu.is_lost() {
+        if self.gpu.is_lost() {
             return;
         }
         if let Err(error) = super::context::call!(self.gpu.0, memory_free(self.span.address)) {

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::device::{driver, look_at};
-use super::driver::{Driver, Handle, OUT_OF_MEMORY, SUCCESS};
+use super::device::look_at;
+use super::driver::{Driver, Handle, Unavailable, OUT_OF_MEMORY, SUCCESS};
 use super::launch::Function;
 use super::{modules, Buffer, Event, Pinned, Plain, Properties, Stream};
 use crate::error::{Error, Result};
@@ -33,10 +33,12 @@ pub(super) struct Context {
     pub driver: &'static Driver,
     handle: Handle,
     pub properties: Properties,
-    modules: Vec<(&'static str, Handle)>,
+    modules: OnceLock<Vec<Handle>>,
     pub functions: Mutex<HashMap<&'static str, Function>>,
     /// The code of the error that spoiled the context, or zero.
     lost: AtomicI32,
+    /// Bytes of all buffers.
+    pub allocated: AtomicU64,
 }
 
 // SAFETY: the driver's functions may be called from any thread with any handle; each call makes the context current on
@@ -57,18 +59,27 @@ impl Gpu {
     /// # Errors
     /// [`Error::Device`] if it does not exist or the build has no kernels for it, [`Error::DeviceCall`].
     pub fn open(ordinal: u32) -> Result<Self> {
-        let driver = driver()?;
+        let gpu = Gpu::bare(ordinal)?;
+        let modules = {
+            let _current = gpu.0.enter()?;
+            gpu.0.load_modules()?
+        };
+        gpu.0.modules.set(modules).expect("nobody else has the context yet");
+        Ok(gpu)
+    }
+
+    /// Opens a device without loading kernels: cheap enough to ask how much memory is free.
+    pub(crate) fn bare(ordinal: u32) -> Result<Self> {
+        let driver = Driver::get().map_err(Unavailable::into_error)?;
         let (device, properties) = look_at(driver, ordinal)?;
         let mut handle = null_mut();
-        // SAFETY: the driver stores the new context and makes it current; the guard below takes that back.
+        // SAFETY: the driver stores the new context and makes it current; the guard takes that back.
         let code = unsafe { (driver.context_create.function)(&mut handle, BLOCKING_SYNC, device) };
-        let lost = AtomicI32::new(SUCCESS);
+        let (lost, allocated) = (AtomicI32::new(SUCCESS), AtomicU64::new(0));
         let functions = Mutex::default();
-        let mut context = Context { driver, handle, properties, modules: Vec::new(), functions, lost };
+        let context = Context { driver, handle, properties, modules: OnceLock::new(), functions, lost, allocated };
         context.check(driver.context_create.name, code)?;
-        let current = Current { driver, not_send: PhantomData };
-        context.modules = context.load_modules()?;
-        drop(current);
+        drop(Current { driver, not_send: PhantomData });
         Ok(Gpu(Arc::new(context)))
     }
 
@@ -93,6 +104,11 @@ impl Gpu {
         let (mut free, mut total) = (0, 0);
         call!(self.0, memory_info(&mut free, &mut total))?;
         Ok(free as u64)
+    }
+
+    /// Bytes of the device's memory that buffers hold.
+    pub fn allocated(&self) -> u64 {
+        self.0.allocated.load(Ordering::Relaxed)
     }
 
     /// Memory on the device for `len` values, with whatever was in it; `what` names it in errors.
@@ -123,7 +139,7 @@ impl Gpu {
 }
 
 impl Context {
-    fn load_modules(&self) -> Result<Vec<(&'static str, Handle)>> {
+    fn load_modules(&self) -> Result<Vec<Handle>> {
         let emulated = cfg!(feature = "emulator") && is_emulated();
         if !modules::has_images() && !emulated {
             return Err(self.unusable("this build holds no kernels for real devices".into()));
@@ -143,7 +159,7 @@ impl Context {
                     self.driver.describe(code)
                 )));
             }
-            self.check(self.driver.module_load.name, code).map(|()| (module.name, handle))
+            self.check(self.driver.module_load.name, code).map(|()| handle)
         };
         modules::all().iter().map(load).collect()
     }
@@ -154,7 +170,7 @@ impl Context {
 
     /// The loaded modules.
     pub fn modules(&self) -> impl Iterator<Item = Handle> + '_ {
-        self.modules.iter().map(|&(_, handle)| handle)
+        self.modules.get().into_iter().flatten().copied()
     }
 
     /// Makes the context current on this thread until the guard is dropped; whatever was current before is so again

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, CStr};
 use std::fmt::Write;
 
-use super::driver::{DeviceNumber, Driver, SUCCESS};
+use super::driver::{DeviceNumber, Driver, Unavailable, SUCCESS};
 use crate::error::{Error, Result};
 
 // Attributes, by the driver's numbers.
@@ -39,12 +39,16 @@ impl Properties {
     }
 }
 
-/// The properties of every device that the driver shows.
+/// The properties of every device that the driver shows; none where there is no driver.
 ///
 /// # Errors
-/// [`Error::Device`] with the reason if there is no driver or it does not work.
+/// [`Error::Device`] with the reason if there is a driver and it does not work.
 pub fn properties_of_all() -> Result<Vec<Properties>> {
-    let driver = driver()?;
+    let driver = match Driver::get() {
+        Ok(driver) => driver,
+        Err(Unavailable { broken: false, .. }) => return Ok(Vec::new()),
+        Err(unavailable) => return Err(unavailable.into_error()),
+    };
     let mut count = 0;
     // SAFETY: the driver stores the count.
     let code = unsafe { (driver.device_count.function)(&mut count) };
@@ -52,9 +56,18 @@ pub fn properties_of_all() -> Result<Vec<Properties>> {
     (0..count.max(0) as u32).map(|ordinal| Ok(look_at(driver, ordinal)?.1)).collect()
 }
 
-/// The driver, or the error that says why there is none.
-pub(super) fn driver() -> Result<&'static Driver> {
-    Driver::get().map_err(|detail| Error::Device { device: "cuda".into(), detail })
+/// Why [`properties_of_all`] shows none.
+pub fn why_none() -> String {
+    match Driver::get() {
+        Ok(_) => "the NVIDIA driver shows no GPU; CUDA_VISIBLE_DEVICES can hide them".into(),
+        Err(unavailable) => unavailable.reason,
+    }
+}
+
+impl Unavailable {
+    pub(super) fn into_error(self) -> Error {
+        Error::Device { device: "cuda".into(), detail: self.reason }
+    }
 }
 
 fn check(driver: &Driver, call: &'static str, code: i32) -> Result<()> {

@@ -15,6 +15,8 @@ pub(super) type Address = u64;
 /// What the driver's functions return when all is well. Codes stay integers: newer drivers have more of them than any
 /// list that we could be compiled with.
 pub(super) const SUCCESS: i32 = 0;
+/// What cuInit returns where no device is visible.
+const NO_DEVICE: i32 = 100;
 pub(super) const OUT_OF_MEMORY: i32 = 2;
 pub(super) const NOT_FOUND: i32 = 500;
 
@@ -104,10 +106,22 @@ const LIBRARIES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 #[cfg(target_os = "windows")]
 const LIBRARIES: [&str; 1] = ["nvcuda.dll"];
 
+/// Why there is no driver.
+pub(super) struct Unavailable {
+    pub reason: String,
+    /// It is there and does not work; otherwise this is simply a machine without a GPU.
+    pub broken: bool,
+}
+
+impl Unavailable {
+    fn broken(reason: String) -> Self {
+        Unavailable { reason, broken: true }
+    }
+}
+
 impl Driver {
-    /// The driver, opened and initialised by the first call that succeeds, for as long as the process lives. The
-    /// error is the reason why there is none.
-    pub fn get() -> Result<&'static Driver, String> {
+    /// The driver, opened and initialised by the first call that succeeds, for as long as the process lives.
+    pub fn get() -> Result<&'static Driver, Unavailable> {
         static DRIVER: OnceLock<Driver> = OnceLock::new();
         static OPENING: Mutex<()> = Mutex::new(());
         if let Some(driver) = DRIVER.get() {
@@ -123,20 +137,21 @@ impl Driver {
     }
 
     #[cfg(feature = "emulator")]
-    fn open_any() -> Result<Self, String> {
+    fn open_any() -> Result<Self, Unavailable> {
         match super::emulated::wanted() {
-            true => Driver::fill(super::emulated::symbol).map_err(|name| format!("the emulator has no {name}")),
+            true => Driver::fill(super::emulated::symbol)
+                .map_err(|name| Unavailable::broken(format!("the emulator has no {name}"))),
             false => Driver::open(&LIBRARIES),
         }
     }
 
     #[cfg(not(feature = "emulator"))]
-    fn open_any() -> Result<Self, String> {
+    fn open_any() -> Result<Self, Unavailable> {
         Driver::open(&LIBRARIES)
     }
 
     /// Opens the first of these libraries that there is.
-    fn open(names: &[&str]) -> Result<Self, String> {
+    fn open(names: &[&str]) -> Result<Self, Unavailable> {
         let mut reason = String::new();
         for name in names {
             // SAFETY: the driver's library may be opened at any time.
@@ -149,20 +164,24 @@ impl Driver {
                         let found = unsafe { library.get::<*mut c_void>(symbol.to_bytes_with_nul()) };
                         found.ok().map(|found| *found)
                     })
-                    .map_err(|missing| format!("{name} has no {missing}; install a newer NVIDIA driver"));
+                    .map_err(|missing| {
+                        Unavailable::broken(format!("{name} has no {missing}; install a newer NVIDIA driver"))
+                    });
                 }
                 Err(error) if reason.is_empty() => reason = error.to_string(),
                 Err(_) => (),
             }
         }
-        Err(format!("the NVIDIA driver is not installed ({reason})"))
+        Err(Unavailable { reason: format!("the NVIDIA driver is not installed ({reason})"), broken: false })
     }
 
-    fn initialise(&self) -> Result<(), String> {
+    fn initialise(&self) -> Result<(), Unavailable> {
         // SAFETY: cuInit may be called at any time.
-        match unsafe { (self.init.function)(0) } {
+        let code = unsafe { (self.init.function)(0) };
+        let reason = || format!("cuInit failed with {}", self.describe(code));
+        match code {
             SUCCESS => Ok(()),
-            code => Err(format!("cuInit failed with {}", self.describe(code))),
+            code => Err(Unavailable { reason: reason(), broken: code != NO_DEVICE }),
         }
     }
 
@@ -189,13 +208,16 @@ mod tests {
 
     #[test]
     fn a_missing_library_is_a_reason_and_no_crash() {
-        let reason = Driver::open(&["libthere-is-no-such-driver.so"]).err().unwrap();
-        assert!(reason.contains("not installed") && reason.contains("libthere-is-no-such-driver.so"), "{reason}");
+        let Unavailable { reason, broken } = Driver::open(&["libthere-is-no-such-driver.so"]).err().unwrap();
+        assert!(
+            !broken && reason.contains("not installed") && reason.contains("libthere-is-no-such-driver.so"),
+            "{reason}"
+        );
     }
 
     #[test]
     fn a_library_without_a_function_is_named_with_it() {
-        let reason = Driver::open(&["libc.so.6"]).err().unwrap();
-        assert!(reason.contains("libc.so.6 has no cuInit"), "{reason}");
+        let Unavailable { reason, broken } = Driver::open(&["libc.so.6"]).err().unwrap();
+        assert!(broken && reason.contains("libc.so.6 has no cuInit"), "{reason}");
     }
 }

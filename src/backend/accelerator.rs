@@ -1,0 +1,76 @@
+//! GPUs as the prover sees them: a list, and a backend for each that is opened when it is first used.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Backend;
+use crate::error::Result;
+
+/// A GPU that can make proofs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Device {
+    /// Its number; `CUDA_VISIBLE_DEVICES` hides and reorders devices.
+    pub ordinal: u32,
+    /// The name that its maker gave it.
+    pub name: String,
+    /// What tells it apart from all others, as `GPU-` and a number.
+    pub uuid: String,
+    /// Compute capability, as (9, 0).
+    pub compute: (u32, u32),
+    /// Bytes of its memory.
+    pub memory: u64,
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cuda:{} {} ({})", self.ordinal, self.name, self.uuid)
+    }
+}
+
+impl Device {
+    /// Bytes of its memory that nobody holds now; `None` where it cannot be asked. Opens the device for a moment.
+    pub fn free_memory(&self) -> Option<u64> {
+        #[cfg(feature = "cuda")]
+        return super::cuda::gpu::Gpu::bare(self.ordinal).and_then(|gpu| gpu.free_memory()).ok();
+        #[cfg(not(feature = "cuda"))]
+        None
+    }
+}
+
+/// Where GPUs come from.
+pub(crate) trait Accelerators: Send + Sync {
+    /// The GPUs that can make proofs.
+    ///
+    /// # Errors
+    /// If there should be some and they cannot be asked.
+    fn list(&self) -> Result<Vec<Device>>;
+
+    /// Why the list is empty.
+    fn why_none(&self) -> String;
+
+    /// A backend for a device, which may use so many bytes of its memory; `None`: what is free.
+    fn open(&self, device: &Device, memory: Option<u64>) -> Result<Arc<dyn Backend>>;
+}
+
+/// The GPUs that this build can use.
+pub(crate) fn accelerators() -> Arc<dyn Accelerators> {
+    Arc::new(NoAccelerators)
+}
+
+/// A build without code for GPUs.
+struct NoAccelerators;
+
+impl Accelerators for NoAccelerators {
+    fn list(&self) -> Result<Vec<Device>> {
+        Ok(Vec::new())
+    }
+
+    fn why_none(&self) -> String {
+        "this build has code for the CPU only".into()
+    }
+
+    fn open(&self, device: &Device, _: Option<u64>) -> Result<Arc<dyn Backend>> {
+        Err(crate::Error::Device { device: device.to_string(), detail: self.why_none() })
+    }
+}
