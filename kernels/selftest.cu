@@ -1,6 +1,6 @@
 // Known answers: shows that launches, shared memory, barriers, shuffles and atomics work on this device and in this
 // build, before anything is trusted to them.
-#include "simt.cuh"
+#include "curve.cuh"
 
 namespace {
 
@@ -45,4 +45,37 @@ KERNEL(256, 1, selftest_reverse, (uint32_t *words)) {
     copy[threadIdx.x] = own[threadIdx.x];
     __syncthreads();
     own[threadIdx.x] = copy[blockDim.x - 1 - threadIdx.x];
+}
+
+// Runs through the operations of the scalar field: each block computes the same from the same numbers, so that every
+// multiprocessor is asked.
+KERNEL(64, 1, selftest_field, (const Fr *numbers, Fr *results)) {
+    Fr x = numbers[threadIdx.x];
+    Fr cube = x.sqr() * x;
+    Fr shifted = (cube - x.dbl()).neg() + Fr::one();
+    results[blockIdx.x * 64 + threadIdx.x] = shifted.inverse() * cube;
+}
+
+namespace {
+
+// 2 (p + q) + (p - p), by every kind of addition.
+template <class F> DEVICE void add_points(const Affine<F> *points, Affine<F> *results) {
+    Affine<F> p = points[threadIdx.x], q = points[(threadIdx.x + 1) % 64];
+    Xyzz<F> sum = Xyzz<F>::from(p), nothing = sum;
+    sum.add(q);
+    nothing.add(p.neg_if(true));
+    Xyzz<F> twice = sum;
+    twice.add(sum);
+    twice.add(nothing);
+    results[blockIdx.x * 64 + threadIdx.x] = twice.affine();
+}
+
+} // namespace
+
+KERNEL(64, 1, selftest_g1, (const Affine<FpCalled> *points, Affine<FpCalled> *results)) {
+    add_points(points, results);
+}
+
+KERNEL(64, 1, selftest_g2, (const Affine<Fp2Called> *points, Affine<Fp2Called> *results)) {
+    add_points(points, results);
 }

@@ -2,9 +2,11 @@
 
 mod arena;
 mod bench;
+pub(crate) mod card;
 mod curves;
 mod digits;
 pub mod gpu;
+mod selftest;
 mod sums;
 #[cfg(feature = "emulator")]
 pub mod testing;

@@ -1,0 +1,172 @@
+//! Provers on emulated GPUs: what the driver's errors come to.
+
+use std::sync::Arc;
+
+use super::tests::{made, outcome, prove};
+use super::*;
+use crate::backend::accelerator::Accelerators;
+use crate::backend::cuda::card::{devices, Card};
+use crate::backend::cuda::gpu::emulated::{self, census};
+use crate::backend::cuda::gpu::{args, Gpu};
+use crate::backend::cuda::testing;
+use crate::backend::{Device, Job};
+use crate::groth16::{Expected, ProofParts};
+
+/// GPUs that do a little work on the device and leave the sums to the CPU.
+struct EmulatedGpus;
+
+struct EmulatedGpu {
+    card: Card<()>,
+    cpu: CpuBackend,
+}
+
+impl Accelerators for EmulatedGpus {
+    fn list(&self) -> Result<Vec<Device>> {
+        devices()
+    }
+
+    fn why_none(&self) -> String {
+        "there are none".into()
+    }
+
+    fn open(&self, device: &Device, _: Option<u64>) -> Result<Arc<dyn Backend>> {
+        let gpu = EmulatedGpu { card: Card::new(device), cpu: CpuBackend::default() };
+        gpu.card.with(|_, ()| Ok(()))?;
+        Ok(Arc::new(gpu))
+    }
+}
+
+/// Reverses words and compares them.
+fn reverse(gpu: &Gpu) -> Result<()> {
+    let words: Vec<u32> = (0..256).collect();
+    let (stream, buffer) = (gpu.stream()?, gpu.allocate::<u32>(words.len(), "words")?);
+    stream.upload(buffer.span(), &words)?;
+    stream.launch("selftest_reverse", 1, 256, 1024, &args![buffer.span()])?;
+    let mut reversed = vec![0; words.len()];
+    stream.download(buffer.span(), &mut reversed)?;
+    match reversed.iter().rev().eq(&words) {
+        true => Ok(()),
+        false => Err(Error::Transform { detail: "words are not in their order".into() }),
+    }
+}
+
+impl Backend for EmulatedGpu {
+    fn name(&self) -> &str {
+        self.card.name()
+    }
+
+    fn memory_needed(&self, expected: &Expected) -> u64 {
+        self.cpu.memory_needed(expected)
+    }
+
+    fn device_memory(&self) -> u64 {
+        self.card.memory()
+    }
+
+    fn load(&self, parameters: &Parameters, control: &Control) -> Result<()> {
+        self.cpu.load(parameters, control)
+    }
+
+    fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>> {
+        self.card.with(|gpu, ()| reverse(gpu))?;
+        self.cpu.prove(job)
+    }
+
+    fn release(&self) {
+        self.card.release();
+    }
+}
+
+const FIRST: &str = "cuda:0 Emulated GPU (GPU-656d756c-6174-6564-0000-000000000000)";
+const SECOND: &str = "cuda:1 Emulated GPU (GPU-656d756c-6174-6564-0000-000000000001)";
+
+fn emulated_prover(placement: &str, policy: Policy) -> Prover {
+    let placement = Placement { policy: Some(policy), ..placement.parse().unwrap() };
+    let config = Config { placement, threads: Some(1), ..Config::default() };
+    Prover::with_accelerators(config, Arc::new(EmulatedGpus)).unwrap()
+}
+
+#[test]
+fn a_prover_opens_a_gpu_when_it_first_proves_and_closes_it_when_it_is_dropped() {
+    let Some(_machine) = testing::machine() else { return };
+    let prover = emulated_prover("auto", Policy::PreferGpu);
+    assert_eq!(census().contexts, 0);
+    assert_eq!(outcome(prove(&prover)), made(FIRST, &[]));
+    assert_eq!(outcome(prove(&prover)), made(FIRST, &[]));
+    assert_eq!((census().contexts, census().allocations), (1, 0));
+    prover.release();
+    assert_eq!(census(), Default::default());
+    assert_eq!(outcome(prove(&prover)), made(FIRST, &[]));
+    drop(prover);
+    assert_eq!(census(), Default::default());
+}
+
+#[test]
+fn an_error_that_spoils_the_context_is_mended_by_a_new_one() {
+    for call in ["cuLaunchKernel", "cuStreamSynchronize", "cuMemcpyDtoHAsync"] {
+        let Some(_machine) = testing::machine() else { return };
+        let prover = emulated_prover("gpu", Policy::GpuOnly);
+        prove(&prover).unwrap();
+        emulated::fault(call, 0, 719, true);
+        assert_eq!(outcome(prove(&prover)), made(FIRST, &[(FIRST, 304)]), "{call}");
+        assert_eq!((census().contexts, census().faults), (1, 0));
+        assert_eq!(outcome(prove(&prover)), made(FIRST, &[]));
+    }
+}
+
+#[test]
+fn a_device_that_stays_broken_is_an_error_or_a_fallback() {
+    let Some(_machine) = testing::machine() else { return };
+    let break_for_good = || {
+        emulated::reset();
+        (0..4).for_each(|nth| emulated::fault("cuLaunchKernel", nth, 719, true));
+    };
+    break_for_good();
+    assert_eq!(outcome(prove(&emulated_prover("gpu", Policy::GpuOnly))), Err(304));
+    break_for_good();
+    // Already the self-test fails.
+    assert_eq!(outcome(prove(&emulated_prover("auto", Policy::PreferGpu))), made("cpu", &[(FIRST, 304)]));
+    assert_eq!(census().contexts, 0);
+}
+
+#[test]
+fn a_device_without_memory_or_with_wrong_results_is_passed_over() {
+    let Some(_machine) = testing::machine() else { return };
+    emulated::set_devices(2);
+    let prover = emulated_prover("auto", Policy::PreferGpu);
+    prove(&prover).unwrap();
+    emulated::fault("cuMemAlloc", 0, 2, false);
+    assert_eq!(outcome(prove(&prover)), made(SECOND, &[(FIRST, 300)]));
+    // The first three copies are those of the self-test.
+    emulated::corrupt(3);
+    assert_eq!(outcome(prove(&prover)), made(SECOND, &[(FIRST, 503)]));
+    assert_eq!(outcome(prove(&prover)), made(FIRST, &[]));
+    // Two devices, the first asked for by name.
+    assert_eq!(outcome(prove(&emulated_prover("cuda:1,cuda:0", Policy::GpuOnly))), made(SECOND, &[]));
+}
+
+#[test]
+fn a_build_without_kernels_for_the_device_falls_back_and_says_so() {
+    let Some(_machine) = testing::machine() else { return };
+    emulated::fault("cuModuleLoadData", 0, 209, false);
+    let made_on = prove(&emulated_prover("auto", Policy::PreferGpu)).unwrap();
+    assert_eq!(made_on.on.backend.name(), "cpu");
+    assert!(made_on.fallbacks[0].reason.contains("compute capability is 9.0"), "{:?}", made_on.fallbacks);
+    emulated::fault("cuModuleLoadData", 0, 209, false);
+    assert_eq!(outcome(prove(&emulated_prover("cuda:0", Policy::GpuOnly))), Err(302));
+    emulated::set_devices(0);
+    assert_eq!(outcome(prove(&emulated_prover("gpu", Policy::GpuOnly))), Err(302));
+    assert_eq!(outcome(prove(&emulated_prover("auto", Policy::PreferGpu))), made("cpu", &[]));
+}
+
+#[test]
+fn a_hundred_proofs_leave_nothing_on_the_device() {
+    let Some(_machine) = testing::machine() else { return };
+    let prover = emulated_prover("gpu", Policy::GpuOnly);
+    prove(&prover).unwrap();
+    let before = census();
+    for _ in 0..100 {
+        prove(&prover).unwrap();
+    }
+    assert_eq!(census(), before);
+}
