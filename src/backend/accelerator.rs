@@ -53,14 +53,23 @@ pub(crate) trait Accelerators: Send + Sync {
     fn open(&self, device: &Device, memory: Option<u64>) -> Result<Arc<dyn Backend>>;
 }
 
-/// The GPUs that this build can use.
+/// The GPUs that this build can use. Unit tests say themselves which they want: the emulated one serves one at a time.
+#[cfg(all(feature = "cuda", not(test)))]
+pub(crate) fn accelerators() -> Arc<dyn Accelerators> {
+    Arc::new(super::cuda::backend::CudaGpus)
+}
+
+/// The GPUs that this build can use: none.
+#[cfg(any(not(feature = "cuda"), test))]
 pub(crate) fn accelerators() -> Arc<dyn Accelerators> {
     Arc::new(NoAccelerators)
 }
 
 /// A build without code for GPUs.
+#[cfg(any(not(feature = "cuda"), test))]
 struct NoAccelerators;
 
+#[cfg(any(not(feature = "cuda"), test))]
 impl Accelerators for NoAccelerators {
     fn list(&self) -> Result<Vec<Device>> {
         Ok(Vec::new())

@@ -13,7 +13,7 @@ use crate::error::Result;
 pub(super) struct Backends {
     cpu: Arc<dyn Backend>,
     accelerators: Arc<dyn Accelerators>,
-    /// By UUID: ordinals may change while the process lives.
+    /// By UUID.
     gpus: Mutex<HashMap<String, Arc<dyn Backend>>>,
     /// Bytes that may be used on each device.
     device_memory: Option<u64>,

@@ -1,6 +1,7 @@
 //! Proofs on NVIDIA GPUs.
 
 mod arena;
+pub(crate) mod backend;
 mod bench;
 pub(crate) mod card;
 mod curves;

@@ -1,0 +1,80 @@
+//! Proofs on one GPU.
+
+use std::sync::Arc;
+
+use super::card::{devices, Card};
+use super::gpu::why_none;
+use crate::backend::accelerator::Accelerators;
+use crate::backend::{Backend, Device, Job};
+use crate::error::{Error, Result};
+use crate::groth16::{Expected, Parameters, ProofParts};
+use crate::pipeline::Control;
+
+/// What is kept on a device between proofs.
+#[derive(Default)]
+struct Resident;
+
+/// One GPU. It is opened and tested when it is made, opened anew after its context was lost or released.
+pub(crate) struct CudaBackend {
+    card: Card<Resident>,
+}
+
+impl CudaBackend {
+    /// Opens a device, so that one that cannot be used is known before anything long is done.
+    pub fn open(device: &Device, _memory: Option<u64>) -> Result<Self> {
+        let card = Card::new(device);
+        card.with(|_, _| Ok(()))?;
+        Ok(CudaBackend { card })
+    }
+}
+
+/// Bytes of the largest circuit's templates with their densities and positions, rounded up.
+const CONSTRAINTS: u64 = 160 << 20;
+
+/// Bytes of pinned memory through which witnesses and bases go to the device.
+const STAGING: u64 = 256 << 20;
+
+impl Backend for CudaBackend {
+    fn name(&self) -> &str {
+        self.card.name()
+    }
+
+    fn memory_needed(&self, expected: &Expected) -> u64 {
+        // Witnesses: a bit for each variable, and 2 % of them full-width.
+        expected.counts.aux as u64 + CONSTRAINTS + STAGING
+    }
+
+    fn device_memory(&self) -> u64 {
+        self.card.memory()
+    }
+
+    fn load(&self, _: &Parameters, _: &Control) -> Result<()> {
+        Ok(())
+    }
+
+    fn prove(&self, _: &Job<'_>) -> Result<Vec<ProofParts>> {
+        let detail = "this version cannot prove on it".into();
+        Err(Error::Device { device: self.name().into(), detail })
+    }
+
+    fn release(&self) {
+        self.card.release();
+    }
+}
+
+/// The GPUs that the CUDA driver shows.
+pub(crate) struct CudaGpus;
+
+impl Accelerators for CudaGpus {
+    fn list(&self) -> Result<Vec<Device>> {
+        devices()
+    }
+
+    fn why_none(&self) -> String {
+        why_none()
+    }
+
+    fn open(&self, device: &Device, memory: Option<u64>) -> Result<Arc<dyn Backend>> {
+        Ok(Arc::new(CudaBackend::open(device, memory)?))
+    }
+}
