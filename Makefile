@@ -6,14 +6,18 @@ LD ?= ld
 OBJCOPY ?= objcopy
 AR ?= ar
 
+# Features of the archive; capi,cuda proves on GPUs and needs nvcc.
+FEATURES ?= capi
+
 TARGET ?= $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: test dist go go-test header lint
 
-# All tests: Rust, the archive with C and C++ programs, the Go package, a crate outside the workspace. The parameters that
+# All tests: Rust, the kernels on an emulated GPU, the archive with C and C++ programs, the Go package, a crate outside the workspace. The parameters that
 # the Rust tests make serve the others.
 test:
 	cargo test --locked --release
+	CUPOREP_CUDA_ARCH=none cargo test --locked --release --lib --features emulator -- backend::cuda prover::
 	$(MAKE) dist PREFIX='$(TARGET)/dist'
 	tests/dist/run.sh '$(TARGET)/dist' '$(TARGET)/tmp/parameters-1'
 	$(MAKE) go-test
@@ -26,7 +30,7 @@ test:
 # blst beside it. --force-group-allocation is what keeps unwinding whole. CARGO_BUILD_TARGET is respected.
 dist:
 	@mkdir -p '$(PREFIX)/lib/pkgconfig' '$(PREFIX)/include'
-	set -e; archive=$$(cargo rustc --locked --release --lib --crate-type staticlib --no-default-features --features capi \
+	set -e; archive=$$(cargo rustc --locked --release --lib --crate-type staticlib --no-default-features --features '$(FEATURES)' \
 	    --message-format json-render-diagnostics | sed -n 's/.*"filenames":\["\([^"]*libcuporep\.a\)"\].*/\1/p' | tail -n 1); \
 	test -f "$$archive"; work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; \
 	$(LD) -r --force-group-allocation --whole-archive "$$archive" -o "$$work/all.o"; \
@@ -58,6 +62,7 @@ header:
 lint:
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
+	CUPOREP_CUDA_ARCH=none cargo clippy --locked --all-targets --features emulator -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps
 	$(CC) -std=c99 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c include/cuporep.h
 	$(CC) -std=c++11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c++ include/cuporep.h

@@ -58,16 +58,24 @@ KERNEL(64, 1, selftest_field, (const Fr *numbers, Fr *results)) {
 
 namespace {
 
-// 2 (p + q) + (p - p), by every kind of addition.
+// One copy of the additions, not one a use: this need not be fast.
+template <class F> DEVICE_CALL void add(Xyzz<F> &sum, const Xyzz<F> &p) {
+    sum.add(p);
+}
+
+// 2 (p + q) + (p - p): sums of different, equal, opposite and infinite points.
 template <class F> DEVICE void add_points(const Affine<F> *points, Affine<F> *results) {
-    Affine<F> p = points[threadIdx.x], q = points[(threadIdx.x + 1) % 64];
-    Xyzz<F> sum = Xyzz<F>::from(p), nothing = sum;
-    sum.add(q);
-    nothing.add(p.neg_if(true));
-    Xyzz<F> twice = sum;
-    twice.add(sum);
-    twice.add(nothing);
-    results[blockIdx.x * 64 + threadIdx.x] = twice.affine();
+    Affine<F> p = points[threadIdx.x];
+    Xyzz<F> terms[4] = {Xyzz<F>::from(points[(threadIdx.x + 1) % 64]), Xyzz<F>::infinity(), Xyzz<F>::from(p),
+                        Xyzz<F>::from(p.neg_if(true))};
+    Xyzz<F> sum = Xyzz<F>::from(p);
+#pragma unroll 1
+    for (int i = 0; i < 4; i++) {
+        if (i == 1)
+            terms[1] = sum;
+        add(sum, terms[i]);
+    }
+    results[blockIdx.x * 64 + threadIdx.x] = sum.affine();
 }
 
 } // namespace

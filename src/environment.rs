@@ -27,8 +27,15 @@ pub const MEMORY_VARIABLE: &str = "CUPOREP_MEMORY";
 /// The log filter of the tool, in env_logger's syntax.
 pub const LOG_VARIABLE: &str = "CUPOREP_LOG";
 
+/// Read when the kernels are built; a shell may still have it afterwards.
+const ARCHITECTURES_VARIABLE: &str = "CUPOREP_CUDA_ARCH";
+
+/// Lets the tests of kernels run on the real device of this number.
+const TEST_GPU_VARIABLE: &str = "CUPOREP_TEST_GPU";
+
 const PREFIX: &str = "CUPOREP_";
-const KNOWN: [&str; 4] = [CACHE_DIR_VARIABLE, THREADS_VARIABLE, MEMORY_VARIABLE, LOG_VARIABLE];
+const KNOWN: [&str; 6] =
+    [CACHE_DIR_VARIABLE, THREADS_VARIABLE, MEMORY_VARIABLE, LOG_VARIABLE, ARCHITECTURES_VARIABLE, TEST_GPU_VARIABLE];
 
 /// The parameter directory that the environment asks for, or the default one.
 pub fn parameter_dir() -> PathBuf {
