@@ -148,7 +148,7 @@ mod tests {
         for copy in 0..3 {
             emulated::corrupt(copy);
             let error = keep(&card()).unwrap_err();
-            assert!(matches!(&error, Error::Device { detail, .. } if detail.contains("1 of 16 blocks")), "{error}");
+            assert!(matches!(&error, Error::Device { detail, .. } if detail.contains("1 of 8 blocks")), "{error}");
             assert_eq!(census(), Default::default());
         }
         assert!(!keep(&card()).unwrap());

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 const THREADS: usize = 64;
 
 /// So many blocks a multiprocessor that each one gets some.
-const BLOCKS_EACH: u32 = 4;
+const BLOCKS_EACH: u32 = 2;
 
 /// Elements of the two groups as plain words.
 type G1Words = [u64; 12];
