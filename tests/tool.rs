@@ -129,8 +129,8 @@ fn damaged_packings_are_refused() {
 
 #[test]
 fn an_output_that_cannot_be_written_is_an_error_before_anything_is_proved() {
-    let begin = std::time::Instant::now();
     let params = test_parameters(SectorSize::KiB2).to_str().unwrap();
+    let begin = std::time::Instant::now();
     let output = run(&with_sector(
         &["--json", "prove", "--c1", &small_c1()],
         &["--params", params, "--out", "/nonexistent/proof"],
@@ -142,6 +142,26 @@ fn an_output_that_cannot_be_written_is_an_error_before_anything_is_proved() {
     let output = run(&with_sector(&["--json", "prove", "--c1", &small_c1()], &["--params", params, "--out", out]));
     assert_eq!((output.status.code(), json(&output)["error"]["code"].as_i64()), (Some(1), Some(100)));
     assert!(begin.elapsed().as_secs() < 5);
+}
+
+#[test]
+fn devices_are_listed_and_asked_for_by_name() {
+    let listed = json(&run(&["--json", "devices"]));
+    let devices = listed["devices"].as_array().unwrap();
+    assert_eq!(devices.is_empty(), listed["reason"].is_string(), "{listed}");
+    assert!(devices.iter().all(|device| device["uuid"].as_str().unwrap().starts_with("GPU-")), "{listed}");
+    let plain = run(&["devices"]);
+    assert_eq!(text(&plain.stdout).lines().last(), Some("cpu"));
+
+    let c1 = small_c1();
+    let prove = |device| run(&with_sector(&["--json", "prove", "--c1", &c1], &["--device", device]));
+    for missing in ["cuda:77", "GPU-ffffffff-none", "cuda:0,cuda:77"] {
+        let output = prove(missing);
+        assert_eq!((output.status.code(), json(&output)["error"]["code"].as_i64()), (Some(4), Some(302)), "{missing}");
+    }
+    for malformed in ["gpu0", "cuda:", "cpu,gpu", ""] {
+        assert_eq!(prove(malformed).status.code(), Some(2), "{malformed:?}");
+    }
 }
 
 #[test]
