@@ -2,12 +2,20 @@
 
 mod arena;
 pub(crate) mod backend;
+mod bases;
 mod bench;
 pub(crate) mod card;
 mod curves;
 mod digits;
+mod evaluate;
 pub mod gpu;
+mod ntt;
+mod proof;
+mod queries;
+mod quotient;
 mod selftest;
+mod shape;
 mod sums;
 #[cfg(feature = "emulator")]
 pub mod testing;
+mod witness;
