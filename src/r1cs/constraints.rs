@@ -2,7 +2,7 @@
 
 use blstrs::Scalar;
 
-use super::{Bitmap, Matrix, PartitionWitness, R1cs, Templates};
+use super::{Bitmap, Layout, Matrix, PartitionWitness, R1cs, Templates};
 use crate::error::Result;
 use crate::pipeline::Control;
 
@@ -36,6 +36,9 @@ pub trait Constraints: Send + Sync {
 
     /// The auxiliary variables that the rows do not prove to be bits, ascending.
     fn full_positions(&self) -> &[u32];
+
+    /// The rows as they are stored, for a device that evaluates them itself.
+    fn layout(&self) -> Layout<'_>;
 
     /// `out = M w` for one of the matrices; see [`R1cs::evaluate`].
     ///
@@ -85,6 +88,10 @@ macro_rules! forward {
 
             fn full_positions(&self) -> &[u32] {
                 self.full_positions()
+            }
+
+            fn layout(&self) -> Layout<'_> {
+                self.layout()
             }
 
             fn evaluate(

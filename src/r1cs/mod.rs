@@ -6,6 +6,7 @@ mod checked_file;
 mod constraints;
 mod evaluate;
 mod gadget;
+mod layout;
 mod positions;
 mod recorder;
 mod rows;
@@ -14,12 +15,13 @@ mod store;
 mod system;
 mod template;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod witness;
 
 pub use bitmap::Bitmap;
 pub use constraints::Constraints;
 pub use gadget::gadget_of_row;
+pub use layout::{Layout, Run, StoredRows};
 pub use store::{Shape, ShapeStore};
 pub use system::{R1cs, Row};
 pub use template::{Pass, Templates};

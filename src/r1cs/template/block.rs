@@ -6,6 +6,7 @@
 //! always for ONE. A call says where the auxiliary variables begin among the caller's, and which variables of the
 //! caller are meant by the slots. The last block is the whole system, whose slots are the inputs.
 
+use crate::r1cs::layout::Run;
 use crate::r1cs::rows::{Dictionary, Rows, INPUT, ONE};
 
 /// Rows per piece of parallel work: well below a millisecond, except where rows are long.
@@ -206,6 +207,20 @@ impl Expansion {
             self.rows += len as usize;
             *done += len;
         }
+    }
+
+    /// The system's variables that slots stand for.
+    pub fn slots(&self) -> &[u32] {
+        &self.slots
+    }
+
+    /// All pieces with the variables of their instances, in the system's order.
+    pub fn runs(&self) -> Vec<Run> {
+        let run = |piece: &Piece| {
+            let Instance { block, base, slots } = self.instances[piece.instance as usize];
+            Run { block, first: piece.first, len: piece.len, row: piece.row, base, slots }
+        };
+        self.pieces.iter().map(run).collect()
     }
 
     /// Gives the system's variable that a number in the instance's block stands for.

@@ -8,6 +8,7 @@ mod compare;
 mod evaluate;
 mod file;
 mod fold;
+mod layout;
 mod record;
 mod spans;
 #[cfg(test)]

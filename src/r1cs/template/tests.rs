@@ -13,6 +13,7 @@ use super::block::{Block, Call, Expansion};
 use super::{Pass, Templates};
 use crate::error::{Class, Error, Result};
 use crate::pipeline::{CancelToken, Control};
+use crate::r1cs::layout::expand;
 use crate::r1cs::rows::{Rows, INPUT, ONE};
 use crate::r1cs::testing::{Mixed, Sha};
 use crate::r1cs::{Bitmap, Matrix, PartitionWitness, R1cs, ShapeStore};
@@ -148,6 +149,25 @@ fn evaluation_is_that_of_the_rows() {
         }
         let found = templates.first_unsatisfied(witness, &control).expect("check");
         assert_eq!(found, r1cs.first_unsatisfied(witness, &control).expect("check"));
+    }
+}
+
+#[test]
+fn the_layout_is_that_of_the_recorded_rows() {
+    for kind in [Kind::Small, Kind::Large] {
+        let (templates, r1cs) = (record(3, kind).expect("templates"), recorded(3, kind));
+        let (layout, expected) = (templates.layout(), r1cs.layout());
+        for matrix in MATRICES {
+            let expected = expand(&expected, matrix, &expected.runs[0]);
+            let mut row = 0;
+            for run in &layout.runs {
+                assert_eq!(run.row as usize, row);
+                let found = expand(&layout, matrix, run);
+                row += found.len();
+                assert!(found == expected[run.row as usize..row], "{matrix:?} from {}", run.row);
+            }
+            assert_eq!(row, r1cs.num_rows());
+        }
     }
 }
 
