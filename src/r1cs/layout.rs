@@ -6,7 +6,9 @@ use std::borrow::Cow;
 use blstrs::Scalar;
 
 use super::rows::{Dictionary, Rows, INPUT};
-use super::{Matrix, R1cs};
+#[cfg(test)]
+use super::Matrix;
+use super::R1cs;
 
 /// The rows of one block in one matrix.
 #[derive(Debug, Clone, Copy)]
