@@ -60,7 +60,7 @@ impl Chain {
 
 /// SHA-256 of 512 bits; the hash is public.
 #[derive(Clone)]
-pub(super) struct Hash;
+pub(crate) struct Hash;
 
 impl Circuit<Scalar> for Hash {
     fn synthesize<CS: ConstraintSystem<Scalar>>(self, cs: &mut CS) -> Result<(), SynthesisError> {

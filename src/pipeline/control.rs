@@ -189,12 +189,22 @@ impl Control {
     pub fn stage<T>(&self, stage: Stage, partition: Option<usize>, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.check(stage)?;
         let begin = Instant::now();
-        self.report(Event { stage, partition, elapsed: None });
+        self.begin(stage, partition);
         let value = work()?;
-        let event = Event { stage, partition, elapsed: Some(begin.elapsed()) };
+        self.end(stage, partition, begin.elapsed());
+        Ok(value)
+    }
+
+    /// Reports the begin of a stage that runs elsewhere.
+    pub(crate) fn begin(&self, stage: Stage, partition: Option<usize>) {
+        self.report(Event { stage, partition, elapsed: None });
+    }
+
+    /// Reports its end, and keeps its time.
+    pub(crate) fn end(&self, stage: Stage, partition: Option<usize>, elapsed: Duration) {
+        let event = Event { stage, partition, elapsed: Some(elapsed) };
         self.times.lock().push(event.clone());
         self.report(event);
-        Ok(value)
     }
 
     /// The ended stages so far, in the order in which they ended.

@@ -4,27 +4,26 @@ use std::sync::Arc;
 
 use super::card::{devices, Card};
 use super::gpu::why_none;
+use super::proof::Resident;
 use crate::backend::accelerator::Accelerators;
 use crate::backend::{Backend, Device, Job};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::groth16::{Expected, Parameters, ProofParts};
 use crate::pipeline::Control;
-
-/// What is kept on a device between proofs.
-#[derive(Default)]
-struct Resident;
 
 /// One GPU. It is opened and tested when it is made, opened anew after its context was lost or released.
 pub(crate) struct CudaBackend {
     card: Card<Resident>,
+    /// Bytes of the device's memory that may be used; what is free if there is no number.
+    memory: Option<u64>,
 }
 
 impl CudaBackend {
     /// Opens a device, so that one that cannot be used is known before anything long is done.
-    pub fn open(device: &Device, _memory: Option<u64>) -> Result<Self> {
+    pub fn open(device: &Device, memory: Option<u64>) -> Result<Self> {
         let card = Card::new(device);
         card.with(|_, _| Ok(()))?;
-        Ok(CudaBackend { card })
+        Ok(CudaBackend { card, memory })
     }
 }
 
@@ -48,13 +47,12 @@ impl Backend for CudaBackend {
         self.card.memory()
     }
 
-    fn load(&self, _: &Parameters, _: &Control) -> Result<()> {
-        Ok(())
+    fn load(&self, parameters: &Parameters, control: &Control) -> Result<()> {
+        self.card.with(|gpu, resident| resident.load(gpu, parameters, control).map(drop))
     }
 
-    fn prove(&self, _: &Job<'_>) -> Result<Vec<ProofParts>> {
-        let detail = "this version cannot prove on it".into();
-        Err(Error::Device { device: self.name().into(), detail })
+    fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>> {
+        self.card.with(|gpu, resident| resident.prove(gpu, job, self.memory))
     }
 
     fn release(&self) {
@@ -76,26 +74,5 @@ impl Accelerators for CudaGpus {
 
     fn open(&self, device: &Device, memory: Option<u64>) -> Result<Arc<dyn Backend>> {
         Ok(Arc::new(CudaBackend::open(device, memory)?))
-    }
-}
-
-#[cfg(all(test, feature = "emulator"))]
-mod tests {
-    use super::*;
-    use crate::backend::cuda::gpu::emulated::{self, census};
-    use crate::backend::cuda::testing;
-
-    #[test]
-    fn a_backend_opens_its_device_and_gives_it_back() {
-        let Some(_machine) = testing::machine() else { return };
-        let devices = CudaGpus.list().unwrap();
-        let backend = CudaGpus.open(&devices[0], None).unwrap();
-        assert!(backend.name().starts_with("cuda:0 Emulated GPU (GPU-"), "{}", backend.name());
-        assert_eq!((census().contexts, backend.device_memory()), (1, 0));
-        backend.release();
-        assert_eq!(census(), Default::default());
-        emulated::set_devices(0);
-        assert!(CudaGpus.list().unwrap().is_empty());
-        assert!(CudaGpus.why_none().contains("CUDA_VISIBLE_DEVICES"));
     }
 }

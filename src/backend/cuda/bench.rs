@@ -3,8 +3,9 @@
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
 use group::{Curve, Group};
 
+use super::arena::Arena;
 use super::curves::{DeviceCurve, G1, G2};
-use super::gpu::{args, Buffer, Gpu, Plain, Stream, Words};
+use super::gpu::{args, Buffer, Gpu, Stream, Words};
 use super::sums::{KeySums, Msm};
 use crate::error::Result;
 
@@ -159,8 +160,11 @@ fn selection<C: Fillable>(
     let keys = keys(gpu, stream, count, bits)?;
     let sums = KeySums::<C>::new(gpu, count, bits);
     let scratch = scratch(gpu, sums.scratch_bytes())?;
-    let milliseconds =
-        median(gpu, stream, || sums.queue(stream, points.span(), keys.span(), scratch.span()).map(drop))?;
+    let mut arena = Arena::counting();
+    sums.carve_result(&mut arena);
+    let room = self::scratch(gpu, arena.used())?;
+    let result = sums.carve_result(&mut Arena::new(room.span()));
+    let milliseconds = median(gpu, stream, || sums.queue(stream, points.span(), keys.span(), scratch.span(), &result))?;
     let additions = count as f64 * (1.0 - 0.5f64.powi(bits as i32));
     let floor = Roof::of(gpu).additions(additions, products);
     let what = if bits == 1 {

@@ -467,7 +467,8 @@ impl<C: DeviceCurve> fmt::Display for KeySums<C> {
     }
 }
 
-/// What [`KeySums::queue`] leaves on the device.
+/// Where [`KeySums::queue`] puts its result.
+#[derive(Clone, Copy)]
 pub(super) struct KeyResult<C: DeviceCurve> {
     starts: Span<u32>,
     affine: Span<C::Affine>,
@@ -492,43 +493,65 @@ impl<C: DeviceCurve> KeySums<C> {
         arena.used()
     }
 
-    /// Queues the sums over `points[i]` by `keys[i]`. The result lies in the scratch.
+    /// Room for a result.
+    pub fn carve_result(&self, arena: &mut Arena) -> KeyResult<C> {
+        let keys = self.buckets.shape.window_buckets;
+        let (affine, xyzz) = if self.buckets.shape.rows { (keys, 0) } else { (0, keys) };
+        KeyResult { starts: arena.take(keys + 1), affine: arena.take(affine), xyzz: arena.take(xyzz) }
+    }
+
+    /// Queues the sums over `points[i]` by `keys[i]`.
     pub fn queue(
         &self,
         stream: &Stream,
         points: Span<C::Affine>,
         keys: Span<u32>,
         scratch: Span<u8>,
-    ) -> Result<KeyResult<C>> {
+        result: &KeyResult<C>,
+    ) -> Result<()> {
         assert_eq!(keys.len(), self.buckets.shape.positions, "not as planned");
+        if keys.is_empty() {
+            return stream.zero(result.starts);
+        }
         let scratch = Scratch::carve(&self.buckets.shape, &mut Arena::new(scratch));
         self.buckets.queue(stream, points, keys, None, &scratch)?;
-        let keys = self.buckets.shape.window_buckets;
-        let (affine, xyzz) = match self.buckets.shape.rows {
-            true => (scratch.affine.slice(..keys), scratch.xyzz),
-            false => (scratch.affine, scratch.xyzz.slice(..keys)),
-        };
-        Ok(KeyResult { starts: scratch.starts, affine, xyzz })
+        stream.copy(result.starts, scratch.starts)?;
+        stream.copy(result.affine, scratch.affine.slice(..result.affine.len()))?;
+        stream.copy(result.xyzz, scratch.xyzz.slice(..result.xyzz.len()))
     }
 }
 
 impl<C: DeviceCurve> KeyResult<C> {
     /// The sums of the keys 1, 2, .., after waiting for them.
     pub fn read(&self, stream: &Stream) -> Result<Vec<C::Projective>> {
-        let mut starts = vec![0; self.starts.len()];
-        stream.download(self.starts, &mut starts)?;
+        let starts = read(stream, self.starts)?;
         let sums: Vec<_> = match self.affine.is_empty() {
             false => read(stream, self.affine)?.iter().map(C::affine).collect(),
             true => read(stream, self.xyzz)?.iter().map(C::xyzz).collect(),
         };
         // Sums of keys that do not occur were never written.
         let occurs = starts.windows(2).map(|pair| pair[0] != pair[1]);
-        Ok(sums
-            .into_iter()
-            .zip(occurs)
-            .map(|(sum, occurs)| if occurs { sum } else { C::Projective::identity() })
-            .collect())
+        let sum = |(sum, occurs)| if occurs { sum } else { C::Projective::identity() };
+        Ok(sums.into_iter().zip(occurs).map(sum).collect())
     }
+}
+
+/// From sums by keys to sums by bits: element `j` is the sum over all keys with bit `j`. Takes two additions a key.
+pub(super) fn sums_by_bit<P: Group>(mut by_key: Vec<P>) -> Vec<P> {
+    // Key 0 adds nothing.
+    by_key.insert(0, P::identity());
+    let bits = by_key.len().trailing_zeros() as usize;
+    let mut sums = vec![P::identity(); bits];
+    for bit in (0..bits).rev() {
+        let half = 1 << bit;
+        for key in half..2 * half {
+            let sum = by_key[key];
+            sums[bit] += sum;
+            // From now on this key's points count for the key without the bit.
+            by_key[key - half] += sum;
+        }
+    }
+    sums
 }
 
 /// The values of a span on the host, after waiting for them.
@@ -712,8 +735,13 @@ mod tests {
             let on_device = gpu.allocate(count, "keys").unwrap();
             stream.upload(on_device.span(), &keys).unwrap();
             let scratch = gpu.allocate(sums.scratch_bytes(), "scratch").unwrap();
-            let result = sums.queue(&stream, bases.span(), on_device.span(), scratch.span()).unwrap();
+            let mut arena = Arena::counting();
+            sums.carve_result(&mut arena);
+            let room = gpu.allocate(arena.used(), "result").unwrap();
+            let result = sums.carve_result(&mut Arena::new(room.span()));
+            sums.queue(&stream, bases.span(), on_device.span(), scratch.span(), &result).unwrap();
             let found = result.read(&stream).unwrap();
+            let by_bit = sums_by_bit(found.clone());
             assert_eq!(found.len(), (1 << key_bits) - 1);
             for (index, sum) in found.iter().enumerate() {
                 let mut expected = C::Projective::identity();
@@ -721,6 +749,11 @@ mod tests {
                     expected += point;
                 }
                 assert_eq!(*sum, expected, "key {}, rows {rows}", index + 1);
+            }
+            assert_eq!(by_bit.len(), key_bits as usize);
+            for (bit, sum) in by_bit.iter().enumerate() {
+                let with_bit = found.iter().enumerate().filter(|(index, _)| (index + 1) >> bit & 1 == 1);
+                assert_eq!(*sum, with_bit.map(|(_, sum)| sum).sum::<C::Projective>(), "bit {bit}");
             }
         }
     }

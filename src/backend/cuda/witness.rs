@@ -109,6 +109,11 @@ impl Staging {
         stream.record(&self.copied)
     }
 
+    /// Behind the copies that were queued last.
+    pub fn copied(&self) -> &Event {
+        &self.copied
+    }
+
     fn check(&self, witness: &PartitionWitness, to: &DeviceWitness) -> Result<()> {
         let sizes = self.sizes;
         let given = (witness.inputs.len(), witness.bits.len(), witness.full.len());

@@ -13,7 +13,7 @@ use crate::backend::cuda::bench::median;
 use crate::backend::cuda::gpu::{scalar_words_mut, Buffer, Gpu, Words};
 use crate::backend::cuda::shape::testing::{random_witness, Loaded};
 use crate::backend::cuda::testing::gpu;
-use crate::backend::cuda::{queries, Query, MAX_WITNESSES};
+use crate::backend::cuda::queries::{self, Query, MAX_WITNESSES};
 use crate::error::Result;
 use crate::pipeline::Control;
 use crate::porep::{check, templates, witness, C1Output, SectorSize};

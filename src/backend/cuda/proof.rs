@@ -1,0 +1,494 @@
+//! Proofs on one device: what is kept there between them, and the order of a proof's work.
+//!
+//! The host only queues: witnesses go to the device on a stream of their own while the sums of an earlier one are made,
+//! and results are read while later work runs. To be able to stop, it stays a bounded number of steps ahead.
+
+use std::collections::VecDeque;
+
+use super::arena::Arena;
+use super::bases::Bases;
+use super::curves::{DeviceCurve, G1, G2};
+use super::gpu::{Buffer, Event, Gpu, Span, Stream, Words};
+use super::queries::{Query, MAX_WITNESSES};
+use super::quotient::Quotient;
+use super::shape::{ShapeTables, Sizes};
+use super::sums::{read, sums_by_bit, KeyResult, KeySums, Msm};
+use super::witness::{DeviceWitness, Staging};
+use crate::backend::Job;
+use crate::error::{Error, Result};
+use crate::groth16::{Parameters, ProofParts};
+use crate::pipeline::{Control, Stage};
+use crate::r1cs::{Constraints, Matrix, PartitionWitness};
+
+/// Steps that may be queued while another runs.
+const AHEAD: usize = 2;
+
+/// Witnesses on their way at once: one is copied to pinned memory while the other goes to the device.
+const STAGINGS: usize = 2;
+
+/// Scratch for a sum over h, at most, where memory is plenty: all windows of the largest circuits at once.
+const MOST_SCRATCH: usize = 40 << 30;
+
+/// Memory that is left to the driver and to others.
+const RESERVE: u64 = 512 << 20;
+
+/// What is kept between proofs.
+#[derive(Default)]
+pub(super) struct Resident {
+    work: Option<Work>,
+    bases: Option<Bases>,
+}
+
+/// All for one shape: tables, streams and the memory of proofs.
+struct Work {
+    sizes: Sizes,
+    entries: [usize; 2],
+    group: usize,
+    shape: ShapeTables,
+    quotient: Quotient,
+    sum_h: Msm<G1>,
+    queries: Queries,
+    memory: Buffer<u8>,
+    compute: Stream,
+    copy: Stream,
+    staging: Vec<Staging>,
+}
+
+/// How the sums over l, a, b in G1 and b in G2 are made.
+struct Queries {
+    l: QueryPlan<G1>,
+    a: QueryPlan<G1>,
+    b_g1: QueryPlan<G1>,
+    b_g2: QueryPlan<G2>,
+}
+
+struct QueryPlan<C: DeviceCurve> {
+    bits: KeySums<C>,
+    full: Msm<C>,
+}
+
+/// Where the results of one query are put.
+struct QueryOut<C: DeviceCurve> {
+    bits: KeyResult<C>,
+    /// For each witness, a value a window.
+    full: Vec<Span<[C::Xyzz; 2]>>,
+}
+
+/// A proof's parts of the device's memory.
+struct Slots {
+    witnesses: Vec<DeviceWitness>,
+    a: Span<Words>,
+    b: Span<Words>,
+    c: Span<Words>,
+    /// For each witness the quotient's highest coefficient, which is zero.
+    top: Vec<Span<Words>>,
+    sum_h: Vec<Span<[<G1 as DeviceCurve>::Xyzz; 2]>>,
+    l: QueryOut<G1>,
+    a_out: QueryOut<G1>,
+    b_g1: QueryOut<G1>,
+    b_g2: QueryOut<G2>,
+    keys: Span<u32>,
+    scalars: Span<Words>,
+    scratch: Span<u8>,
+}
+
+impl<C: DeviceCurve> QueryPlan<C> {
+    fn new(gpu: &Gpu, query: &Query, group: usize) -> Self {
+        let full = Msm::new(gpu, query.full_bases().len(), MOST_SCRATCH);
+        QueryPlan { bits: KeySums::new(gpu, query.len(), group as u32), full }
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.bits.scratch_bytes().max(self.full.scratch_bytes())
+    }
+
+    fn carve(&self, arena: &mut Arena, group: usize) -> QueryOut<C> {
+        let bits = self.bits.carve_result(arena);
+        QueryOut { bits, full: (0..group).map(|_| arena.take(self.full.windows())).collect() }
+    }
+
+    /// The sums of each witness, after waiting for them.
+    fn finish(&self, stream: &Stream, out: &QueryOut<C>, witnesses: usize) -> Result<Vec<C::Projective>> {
+        let mut sums = sums_by_bit(out.bits.read(stream)?);
+        sums.truncate(witnesses);
+        for (sum, full) in sums.iter_mut().zip(&out.full) {
+            *sum += self.full.finish(&read(stream, *full)?);
+        }
+        Ok(sums)
+    }
+}
+
+impl Resident {
+    /// Loads the bases of these parameters unless they are there.
+    pub fn load(&mut self, gpu: &Gpu, parameters: &Parameters, control: &Control) -> Result<&Bases> {
+        if !self.bases.as_ref().is_some_and(|bases| bases.belong_to(parameters)) {
+            // Freed before the next ones are read: two sets need not fit.
+            self.bases = None;
+            self.work = None;
+            self.bases = Some(Bases::read(gpu, parameters, control)?);
+        }
+        Ok(self.bases.as_ref().expect("they were just read"))
+    }
+
+    /// The sums of every witness, in order. `memory` bounds the bytes that may be used on the device.
+    pub fn prove(&mut self, gpu: &Gpu, job: &Job<'_>, memory: Option<u64>) -> Result<Vec<ProofParts>> {
+        let Job { r1cs, parameters, witnesses, control, .. } = *job;
+        control.stage(Stage::Parameters, None, || self.load(gpu, parameters, control).map(drop))?;
+        let group = witnesses.len().clamp(1, MAX_WITNESSES);
+        if !self.work.as_ref().is_some_and(|work| work.is_for(r1cs, group)) {
+            self.work = None;
+            self.work = Some(control.stage(Stage::Shape, None, || Work::new(gpu, r1cs, group, memory))?);
+        }
+        let bases = self.bases.as_ref().expect("they were just loaded");
+        let work = self.work.as_mut().expect("it was just made");
+        let mut parts = Vec::with_capacity(witnesses.len());
+        for (index, witnesses) in witnesses.chunks(MAX_WITNESSES).enumerate() {
+            let first = job.first_partition + index * MAX_WITNESSES;
+            parts.extend(work.prove(bases, witnesses, first, control)?);
+        }
+        Ok(parts)
+    }
+}
+
+fn entries(r1cs: &dyn Constraints) -> [usize; 2] {
+    [r1cs.num_entries(Matrix::A), r1cs.num_entries(Matrix::B)]
+}
+
+impl Work {
+    fn is_for(&self, r1cs: &dyn Constraints, group: usize) -> bool {
+        self.sizes == Sizes::of(r1cs) && self.entries == entries(r1cs) && self.group == group
+    }
+
+    fn new(gpu: &Gpu, r1cs: &dyn Constraints, group: usize, limit: Option<u64>) -> Result<Self> {
+        let (compute, copy) = (gpu.stream()?, gpu.stream()?);
+        let sizes = Sizes::of(r1cs);
+        let shape = ShapeTables::upload(gpu, &compute, r1cs)?;
+        let quotient = Quotient::new(gpu, sizes.log_domain)?;
+        let queries = Queries {
+            l: QueryPlan::new(gpu, shape.l(), group),
+            a: QueryPlan::new(gpu, shape.a(), group),
+            b_g1: QueryPlan::new(gpu, shape.b(), group),
+            b_g2: QueryPlan::new(gpu, shape.b(), group),
+        };
+        let staging = (0..STAGINGS).map(|_| Staging::new(gpu, sizes)).collect::<Result<_>>()?;
+        let h = (1usize << sizes.log_domain) - 1;
+        let within = limit.map_or(u64::MAX, |limit| limit.saturating_sub(gpu.allocated()));
+        let spare = gpu.free_memory()?.saturating_sub(RESERVE).min(within);
+        let plan = |scratch| {
+            let sum_h = Msm::new(gpu, h, scratch);
+            let mut arena = Arena::counting();
+            Slots::carve(&mut arena, sizes, group, &shape, &sum_h, &queries);
+            (sum_h, arena.used())
+        };
+        // The sum over h gets what the rest leaves, which is found with one window at a time.
+        let (smallest, rest) = plan(0);
+        let scratch = (spare as usize).saturating_sub(rest) + smallest.scratch_bytes();
+        let (sum_h, bytes) = plan(scratch.min(MOST_SCRATCH));
+        let memory = gpu.allocate(bytes, "the memory of proofs")?;
+        let entries = entries(r1cs);
+        Ok(Work { sizes, entries, group, shape, quotient, sum_h, queries, memory, compute, copy, staging })
+    }
+
+    fn prove(
+        &mut self,
+        bases: &Bases,
+        witnesses: &[PartitionWitness],
+        first: usize,
+        control: &Control,
+    ) -> Result<Vec<ProofParts>> {
+        let mut arena = Arena::new(self.memory.span());
+        let slots = Slots::carve(&mut arena, self.sizes, self.group, &self.shape, &self.sum_h, &self.queries);
+        let Work { shape, quotient, sum_h, queries, compute: stream, copy, staging, .. } = self;
+        let mut steps = Steps::new(stream, control);
+        for (index, witness) in witnesses.iter().enumerate() {
+            // While the device is busy with the one before.
+            let (staging, to) = (&mut staging[index % STAGINGS], &slots.witnesses[index]);
+            staging.upload(copy, witness, to)?;
+            stream.wait(staging.copied())?;
+            let partition = Some(first + index);
+            let Slots { a, b, c, scratch, .. } = slots;
+            steps.queue(Stage::Evaluate, partition, &|| {
+                shape.evaluate(stream, Matrix::A, to, a)?;
+                shape.evaluate(stream, Matrix::B, to, b)
+            })?;
+            steps.queue(Stage::Transform, partition, &|| quotient.run(stream, a, b, c, slots.top[index]))?;
+            let scalars = a.slice(..a.len() - 1);
+            let out = slots.sum_h[index];
+            steps
+                .queue(Stage::SumH, partition, &|| sum_h.queue(stream, bases.h.span(), scalars, None, scratch, out))?;
+        }
+        let Queries { l, a, b_g1, b_g2 } = queries;
+        let Slots { scratch, keys, scalars, .. } = slots;
+        let run = QueryRun { shape, stream, witnesses: &slots.witnesses[..witnesses.len()], keys, scalars, scratch };
+        steps.queue(Stage::SumL, None, &|| run.queue(shape.l(), l, bases.l.span(), &slots.l))?;
+        steps.queue(Stage::SumA, None, &|| run.queue(shape.a(), a, bases.a.span(), &slots.a_out))?;
+        steps.queue(Stage::SumB1, None, &|| run.queue(shape.b(), b_g1, bases.b_g1.span(), &slots.b_g1))?;
+        steps.queue(Stage::SumB2, None, &|| run.queue(shape.b(), b_g2, bases.b_g2.span(), &slots.b_g2))?;
+        steps.finish()?;
+        self.finish(&slots, witnesses.len())
+    }
+
+    /// Reads the results and does what is left of them.
+    fn finish(&self, slots: &Slots, witnesses: usize) -> Result<Vec<ProofParts>> {
+        let stream = &self.compute;
+        for top in &slots.top[..witnesses] {
+            if read(stream, *top)? != [Words::default()] {
+                let rows = self.sizes.log_domain;
+                let detail = format!("the quotient over 2^{rows} rows has degree N - 1 on {:?}", stream.gpu());
+                return Err(Error::Transform { detail });
+            }
+        }
+        let Queries { l, a, b_g1, b_g2 } = &self.queries;
+        let l = l.finish(stream, &slots.l, witnesses)?;
+        let a = a.finish(stream, &slots.a_out, witnesses)?;
+        let b_g1 = b_g1.finish(stream, &slots.b_g1, witnesses)?;
+        let b_g2 = b_g2.finish(stream, &slots.b_g2, witnesses)?;
+        let part = |index: usize| {
+            let h = self.sum_h.finish(&read(stream, slots.sum_h[index])?);
+            Ok(ProofParts { h, l: l[index], a: a[index], b_g1: b_g1[index], b_g2: b_g2[index] })
+        };
+        (0..witnesses).map(part).collect()
+    }
+}
+
+/// What the sums over all queries share.
+struct QueryRun<'a> {
+    shape: &'a ShapeTables,
+    stream: &'a Stream,
+    witnesses: &'a [DeviceWitness],
+    keys: Span<u32>,
+    scalars: Span<Words>,
+    scratch: Span<u8>,
+}
+
+impl QueryRun<'_> {
+    fn queue<C: DeviceCurve>(
+        &self,
+        query: &Query,
+        plan: &QueryPlan<C>,
+        bases: Span<C::Affine>,
+        out: &QueryOut<C>,
+    ) -> Result<()> {
+        let keys = self.keys.slice(..query.len());
+        query.keys(self.stream, self.shape, self.witnesses, keys)?;
+        plan.bits.queue(self.stream, bases, keys, self.scratch, &out.bits)?;
+        let indices = query.full_bases();
+        let scalars = self.scalars.slice(..indices.len());
+        for (witness, out) in self.witnesses.iter().zip(&out.full) {
+            query.full_scalars(self.stream, witness, scalars)?;
+            plan.full.queue(self.stream, bases, scalars, Some(indices), self.scratch, *out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Slots {
+    fn carve(
+        arena: &mut Arena,
+        sizes: Sizes,
+        group: usize,
+        shape: &ShapeTables,
+        sum_h: &Msm<G1>,
+        queries: &Queries,
+    ) -> Self {
+        let domain = 1usize << sizes.log_domain;
+        let Queries { l, a, b_g1, b_g2 } = queries;
+        let scratch = [sum_h.scratch_bytes(), l.scratch_bytes(), a.scratch_bytes(), b_g1.scratch_bytes()];
+        let scratch = scratch.into_iter().max().unwrap_or(0).max(b_g2.scratch_bytes());
+        let all = [shape.l(), shape.a(), shape.b()];
+        let longest = |length: &dyn Fn(&Query) -> usize| all.map(length).into_iter().max().unwrap_or(0);
+        Slots {
+            witnesses: (0..group).map(|_| DeviceWitness::new(arena.take(sizes.witness_words()), sizes)).collect(),
+            a: arena.take(domain),
+            b: arena.take(domain),
+            c: arena.take(domain),
+            top: (0..group).map(|_| arena.take(1)).collect(),
+            sum_h: (0..group).map(|_| arena.take(sum_h.windows())).collect(),
+            l: l.carve(arena, group),
+            a_out: a.carve(arena, group),
+            b_g1: b_g1.carve(arena, group),
+            b_g2: b_g2.carve(arena, group),
+            keys: arena.take(longest(&Query::len)),
+            scalars: arena.take(longest(&|query| query.full_bases().len())),
+            scratch: arena.take(scratch),
+        }
+    }
+}
+
+/// Queued steps of a proof: the host stays a few ahead of the device, so that a cancelled proof stops soon and the device
+/// never waits.
+struct Steps<'a> {
+    stream: &'a Stream,
+    control: &'a Control,
+    queued: VecDeque<Step>,
+}
+
+struct Step {
+    stage: Stage,
+    partition: Option<usize>,
+    begin: Event,
+    end: Event,
+}
+
+impl<'a> Steps<'a> {
+    fn new(stream: &'a Stream, control: &'a Control) -> Self {
+        Steps { stream, control, queued: VecDeque::new() }
+    }
+
+    fn queue(&mut self, stage: Stage, partition: Option<usize>, work: &dyn Fn() -> Result<()>) -> Result<()> {
+        while self.queued.len() > AHEAD {
+            self.retire()?;
+        }
+        self.control.check(stage)?;
+        self.control.begin(stage, partition);
+        let gpu = self.stream.gpu();
+        let (begin, end) = (gpu.event()?, gpu.event()?);
+        self.stream.record(&begin)?;
+        work()?;
+        self.stream.record(&end)?;
+        self.queued.push_back(Step { stage, partition, begin, end });
+        Ok(())
+    }
+
+    /// Waits for the oldest step.
+    fn retire(&mut self) -> Result<()> {
+        if let Some(step) = self.queued.pop_front() {
+            step.end.synchronize()?;
+            let milliseconds = step.end.since(&step.begin)?;
+            let elapsed = std::time::Duration::from_secs_f32(milliseconds.max(0.0) / 1e3);
+            self.control.end(step.stage, step.partition, elapsed);
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<()> {
+        while !self.queued.is_empty() {
+            self.retire()?;
+            self.control.check("the sums on the device")?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Steps<'_> {
+    fn drop(&mut self) {
+        // After an error or a cancel nothing of this proof may still run when the next one begins.
+        if !self.queued.is_empty() {
+            if let Err(error) = self.stream.synchronize() {
+                log::debug!("{error}");
+            }
+        }
+    }
+}
+
+#[cfg(all(test, feature = "emulator"))]
+mod tests {
+    use bellperson::Circuit;
+    use blstrs::Scalar;
+
+    use super::super::testing;
+    use super::*;
+    use crate::backend::cpu::CpuBackend;
+    use crate::backend::Backend;
+    use crate::groth16::testing::{Chain, Fixture, Hash};
+    use crate::pipeline::CancelToken;
+
+    fn compare<C: Circuit<Scalar> + Send>(fixture: &Fixture, circuits: Vec<C>, resident: &mut Resident, gpu: &Gpu) {
+        let control = Control::new();
+        let parameters = fixture.open().unwrap();
+        let assign = |circuit| fixture.r1cs.assign(circuit, &control).unwrap();
+        let witnesses: Vec<_> = circuits.into_iter().map(assign).collect();
+        let job = Job {
+            r1cs: &fixture.r1cs,
+            parameters: &parameters,
+            witnesses: &witnesses,
+            first_partition: 0,
+            control: &control,
+        };
+        let expected = CpuBackend::default().prove(&job).unwrap();
+        let found = resident.prove(gpu, &job, None).unwrap();
+        assert_eq!(found.len(), witnesses.len());
+        for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            assert_eq!(found, expected, "witness {index} of {}", witnesses.len());
+        }
+    }
+
+    #[test]
+    fn sums_are_those_of_the_cpu_for_any_number_of_witnesses() {
+        let gpu = testing::gpu();
+        let fixture = Fixture::new(Chain::small(), 1);
+        let mut resident = Resident::default();
+        for count in [1, 2, 1, 12] {
+            let chains = (0..count).map(|index| Chain { start: 3 + 77 * index, ..Chain::small() }).collect();
+            compare(&fixture, chains, &mut resident, &gpu);
+        }
+        // Other parameters, and another circuit.
+        compare(&Fixture::new(Chain::small(), 2), vec![Chain::small()], &mut resident, &gpu);
+        let long = Chain { links: 300, start: 5 };
+        compare(&Fixture::new(long.clone(), 1), vec![long], &mut resident, &gpu);
+    }
+
+    #[test]
+    fn sums_of_a_hash_are_those_of_the_cpu() {
+        compare(&Fixture::new(Hash, 1), vec![Hash], &mut Resident::default(), &testing::gpu());
+    }
+
+    #[test]
+    fn a_cancelled_proof_leaves_the_device_usable() {
+        let gpu = testing::gpu();
+        let fixture = Fixture::new(Chain::small(), 1);
+        let parameters = fixture.open().unwrap();
+        let mut resident = Resident::default();
+        let witness = fixture.r1cs.assign(Chain::small(), &Control::new()).unwrap();
+        for stage in [Stage::Parameters, Stage::Evaluate, Stage::SumH, Stage::SumB2] {
+            let token = CancelToken::new();
+            let cancel = token.clone();
+            let control = Control::new().with_cancel(token).with_progress(move |event| {
+                if event.stage == stage {
+                    cancel.cancel();
+                }
+            });
+            let job = Job {
+                r1cs: &fixture.r1cs,
+                parameters: &parameters,
+                witnesses: std::slice::from_ref(&witness),
+                first_partition: 0,
+                control: &control,
+            };
+            let error = resident.prove(&gpu, &job, None).unwrap_err();
+            assert!(matches!(error, Error::Cancelled { .. }), "{stage}: {error}");
+            compare(&fixture, vec![Chain::small()], &mut resident, &gpu);
+        }
+    }
+
+    #[test]
+    fn memory_that_does_not_suffice_is_an_error_and_a_limit_makes_the_scratch_smaller() {
+        let Some(_machine) = testing::machine() else { return };
+        let gpu = Gpu::open(0).unwrap();
+        let fixture = Fixture::new(Chain { links: 300, start: 5 }, 1);
+        let control = Control::new();
+        let witness = fixture.r1cs.assign(Chain { links: 300, start: 9 }, &control).unwrap();
+        let parameters = fixture.open().unwrap();
+        let witnesses = [witness];
+        let job = Job {
+            r1cs: &fixture.r1cs,
+            parameters: &parameters,
+            witnesses: &witnesses,
+            first_partition: 0,
+            control: &control,
+        };
+        let allocated = |limit| {
+            let mut resident = Resident::default();
+            let parts = resident.prove(&gpu, &job, limit).unwrap();
+            (parts, gpu.allocated())
+        };
+        let (parts, plenty) = allocated(None);
+        let (same, little) = allocated(Some(1));
+        assert_eq!(parts, same);
+        assert!(little < plenty, "{little} and {plenty} bytes");
+        assert_eq!(gpu.allocated(), 0, "everything is given back");
+        super::super::gpu::emulated::set_memory(little / 2);
+        let error = Resident::default().prove(&gpu, &job, None).unwrap_err();
+        assert!(matches!(error, Error::Memory { .. }), "{error}");
+    }
+}
