@@ -6,10 +6,10 @@
 constexpr uint32_t SIGN = 0x80000000;
 
 // Buckets cut into more parts than this are summed by several blocks.
-constexpr uint32_t GIANT = 2048;
+constexpr uint32_t GIANT = 8192;
 
 // How many blocks share a giant bucket.
-constexpr uint32_t SPLIT = 64;
+constexpr uint32_t SPLIT = 256;
 
 // Which digits of a scalar are taken.
 struct DigitPlan {

@@ -11,8 +11,9 @@
 namespace {
 
 constexpr uint32_t THREADS = 512;
-// Digits of one block of the partition.
-constexpr uint32_t TILE = 32 * THREADS;
+// What a thread holds of a block's part of a partition, and the part.
+constexpr uint32_t EACH = 16;
+constexpr uint32_t TILE = EACH * THREADS;
 
 // Exclusive prefix sums within a block of THREADS threads; `total` is the sum over the block.
 DEVICE uint32_t block_scan(uint32_t value, uint32_t &total) {
@@ -104,46 +105,148 @@ KERNEL(THREADS, 1, msm_scan, (uint32_t *starts, uint32_t *cursors, const uint32_
         starts[length] = total;
 }
 
-// Entries into their bins. With shift 0 a bin is a bucket, and bare entries are written; otherwise pairs of entry and
-// lower bits. `indices` gives the points of the positions where they are not the positions themselves.
-KERNEL(THREADS, 2, msm_partition,
-       (uint32_t *out, uint32_t *cursors, const uint32_t *digits, const uint32_t *indices, uint64_t n, uint32_t shift,
-        uint32_t bins, uint32_t blocks_per_window)) {
-    DYNAMIC_SHARED(uint32_t, bin);
-    uint32_t window = blockIdx.x / blocks_per_window, part = blockIdx.x % blocks_per_window;
-    uint64_t begin = (uint64_t)part * TILE, end = begin + TILE < n ? begin + TILE : n;
-    for (uint32_t b = threadIdx.x; b < bins; b += THREADS)
-        bin[b] = 0;
+namespace {
+
+// The bin of each bucket, of those that this step tells apart: bits from `shift` on of what is not sorted yet.
+struct Step {
+    uint32_t shift, bins;
+};
+
+constexpr uint32_t NO_KEY = 0xffffffff;
+
+// Puts up to TILE pairs of entry and key into their bins: `cursors` says where each bin goes on. The pairs keep the
+// bits below `shift`; where there are none, bare entries are written.
+DEVICE void scatter(uint32_t *out, uint32_t *cursors, const uint2 (&pairs)[EACH], Step step) {
+    DYNAMIC_SHARED(uint32_t, counts);
+    uint32_t *local = counts + step.bins, *base = local + step.bins;
+    uint2 *staged = reinterpret_cast<uint2 *>(counts + (3 * step.bins + 1) / 2 * 2);
+    uint32_t ranks[EACH];
+    for (uint32_t b = threadIdx.x; b < step.bins; b += THREADS)
+        counts[b] = 0;
     __syncthreads();
-    for (uint64_t i = begin + threadIdx.x; i < end; i += THREADS) {
-        uint32_t magnitude = digits[window * n + i] & ~SIGN;
-        if (magnitude != 0)
-            atomicAdd(&bin[(magnitude - 1) >> shift], 1u);
+#pragma unroll
+    for (uint32_t k = 0; k < EACH; k++)
+        ranks[k] = pairs[k].y == NO_KEY ? 0 : atomicAdd(&counts[pairs[k].y >> step.shift], 1u);
+    __syncthreads();
+    uint32_t share = (step.bins + THREADS - 1) / THREADS, first = threadIdx.x * share, sum = 0, total;
+    uint32_t last = first + share < step.bins ? first + share : step.bins;
+    for (uint32_t b = first; b < last; b++)
+        sum += counts[b];
+    uint32_t running = block_scan(sum, total);
+    for (uint32_t b = first; b < last; b++) {
+        uint32_t count = counts[b];
+        local[b] = running;
+        base[b] = count == 0 ? 0 : atomicAdd(&cursors[b], count) - running;
+        running += count;
     }
     __syncthreads();
-    for (uint32_t b = threadIdx.x; b < bins; b += THREADS)
-        if (bin[b] != 0)
-            bin[b] = atomicAdd(&cursors[window * bins + b], bin[b]);
+#pragma unroll
+    for (uint32_t k = 0; k < EACH; k++)
+        if (pairs[k].y != NO_KEY)
+            staged[local[pairs[k].y >> step.shift] + ranks[k]] = pairs[k];
     __syncthreads();
-    for (uint64_t i = begin + threadIdx.x; i < end; i += THREADS) {
-        uint32_t digit = digits[window * n + i], magnitude = digit & ~SIGN;
-        if (magnitude == 0)
-            continue;
-        uint32_t position = atomicAdd(&bin[(magnitude - 1) >> shift], 1u);
-        uint32_t entry = (indices == nullptr ? (uint32_t)i : indices[i]) | (digit & SIGN);
-        if (shift == 0)
-            out[position] = entry;
+    for (uint32_t i = threadIdx.x; i < total; i += THREADS) {
+        uint2 pair = staged[i];
+        uint32_t position = base[pair.y >> step.shift] + i;
+        if (step.shift == 0)
+            out[position] = pair.x;
         else
-            reinterpret_cast<uint2 *>(out)[position] = make_uint2(entry, (magnitude - 1) & ((1u << shift) - 1));
+            reinterpret_cast<uint2 *>(out)[position] = make_uint2(pair.x, pair.y & ((1u << step.shift) - 1));
     }
 }
 
-// Sorts each bin by the lower bits; a block does one bin. starts[bucket] is where a bucket's entries begin.
+// Which part of which bin a block of a second partition works on: bins are cut into tiles.
+DEVICE bool find_tile(uint32_t &bin, uint32_t &begin, uint32_t &end, const uint32_t *tile_starts,
+                      const uint32_t *bin_starts, uint32_t bins) {
+    if (blockIdx.x >= tile_starts[bins])
+        return false;
+    // The last bin whose tiles begin at or before this one.
+    uint32_t low = 0, high = bins;
+    while (high - low > 1) {
+        uint32_t middle = (low + high) / 2;
+        if (tile_starts[middle] <= blockIdx.x)
+            low = middle;
+        else
+            high = middle;
+    }
+    bin = low;
+    begin = bin_starts[bin] + (blockIdx.x - tile_starts[bin]) * TILE;
+    end = bin_starts[bin + 1] - begin < TILE ? bin_starts[bin + 1] : begin + TILE;
+    return true;
+}
+
+} // namespace
+
+// Digits into bins of each window. `indices` gives the points of the positions where they are not the positions
+// themselves.
+KERNEL(THREADS, 2, msm_partition,
+       (uint32_t *out, uint32_t *cursors, const uint32_t *digits, const uint32_t *indices, uint64_t n, uint32_t shift,
+        uint32_t bins, uint32_t blocks_per_window)) {
+    uint32_t window = blockIdx.x / blocks_per_window;
+    uint64_t begin = (uint64_t)(blockIdx.x % blocks_per_window) * TILE;
+    uint2 pairs[EACH];
+#pragma unroll
+    for (uint32_t k = 0; k < EACH; k++) {
+        uint64_t i = begin + k * THREADS + threadIdx.x;
+        uint32_t digit = i < n ? digits[window * n + i] : 0, magnitude = digit & ~SIGN;
+        pairs[k] = make_uint2(0, NO_KEY);
+        if (magnitude != 0)
+            pairs[k] = make_uint2((indices == nullptr ? (uint32_t)i : indices[i]) | (digit & SIGN), magnitude - 1);
+    }
+    scatter(out, cursors + window * bins, pairs, {shift, bins});
+}
+
+// Into how many tiles each bin is cut.
+KERNEL(THREADS, 2, msm_tile_counts, (uint32_t *counts, const uint32_t *bin_starts, uint32_t bins)) {
+    uint32_t bin = blockIdx.x * THREADS + threadIdx.x;
+    if (bin < bins)
+        counts[bin] = (bin_starts[bin + 1] - bin_starts[bin] + TILE - 1) / TILE;
+}
+
+// How many pairs of each bin fall into each of its parts. `counts` is zero before.
+KERNEL(THREADS, 2, msm_part_histogram,
+       (uint32_t *counts, const uint2 *pairs, const uint32_t *tile_starts, const uint32_t *bin_starts, uint32_t bins,
+        uint32_t shift, uint32_t parts)) {
+    DYNAMIC_SHARED(uint32_t, part);
+    uint32_t bin, begin, end;
+    if (!find_tile(bin, begin, end, tile_starts, bin_starts, bins))
+        return;
+    for (uint32_t b = threadIdx.x; b < parts; b += THREADS)
+        part[b] = 0;
+    __syncthreads();
+    for (uint32_t i = begin + threadIdx.x; i < end; i += THREADS)
+        atomicAdd(&part[pairs[i].y >> shift], 1u);
+    __syncthreads();
+    for (uint32_t b = threadIdx.x; b < parts; b += THREADS)
+        if (part[b] != 0)
+            atomicAdd(&counts[bin * parts + b], part[b]);
+}
+
+// Pairs of each bin into the bin's parts.
+KERNEL(THREADS, 2, msm_part,
+       (uint32_t *out, uint32_t *cursors, const uint2 *from, const uint32_t *tile_starts, const uint32_t *bin_starts,
+        uint32_t bins, uint32_t shift, uint32_t parts)) {
+    uint32_t bin, begin, end;
+    if (!find_tile(bin, begin, end, tile_starts, bin_starts, bins))
+        return;
+    uint2 pairs[EACH];
+#pragma unroll
+    for (uint32_t k = 0; k < EACH; k++) {
+        uint32_t i = begin + k * THREADS + threadIdx.x;
+        pairs[k] = i < end ? from[i] : make_uint2(0, NO_KEY);
+    }
+    scatter(out, cursors + bin * parts, pairs, {shift, parts});
+}
+
+// Sorts each bin by its lower bits; a block does one bin. starts[bucket] is where a bucket's entries begin. Bins of up
+// to `room` entries are put in order in shared memory.
 KERNEL(THREADS, 2, msm_sort_bins,
        (uint32_t *sorted, uint32_t *starts, const uint2 *pairs, const uint32_t *bin_starts, uint32_t shift,
-        uint32_t all_bins)) {
+        uint32_t all_bins, uint32_t room)) {
     DYNAMIC_SHARED(uint32_t, cursor);
     uint32_t buckets = 1u << shift, begin = bin_starts[blockIdx.x], end = bin_starts[blockIdx.x + 1];
+    uint32_t *staged = cursor + buckets;
+    bool fits = end - begin <= room;
     for (uint32_t b = threadIdx.x; b < buckets; b += THREADS)
         cursor[b] = 0;
     __syncthreads();
@@ -153,17 +256,26 @@ KERNEL(THREADS, 2, msm_sort_bins,
     uint32_t share = (buckets + THREADS - 1) / THREADS, first = threadIdx.x * share, sum = 0, total;
     for (uint32_t b = first; b < first + share && b < buckets; b++)
         sum += cursor[b];
-    uint32_t running = begin + block_scan(sum, total);
+    uint32_t running = block_scan(sum, total);
     for (uint32_t b = first; b < first + share && b < buckets; b++) {
         uint32_t count = cursor[b];
-        starts[((uint64_t)blockIdx.x << shift) + b] = cursor[b] = running;
+        starts[((uint64_t)blockIdx.x << shift) + b] = begin + running;
+        cursor[b] = running;
         running += count;
     }
     __syncthreads();
     for (uint32_t i = begin + threadIdx.x; i < end; i += THREADS) {
         uint2 pair = pairs[i];
-        sorted[atomicAdd(&cursor[pair.y], 1u)] = pair.x;
+        uint32_t place = atomicAdd(&cursor[pair.y], 1u);
+        if (fits)
+            staged[place] = pair.x;
+        else
+            sorted[begin + place] = pair.x;
     }
+    __syncthreads();
+    if (fits)
+        for (uint32_t i = threadIdx.x; i < end - begin; i += THREADS)
+            sorted[begin + i] = staged[i];
     if (blockIdx.x + 1 == all_bins && threadIdx.x == 0)
         starts[(uint64_t)all_bins << shift] = end;
 }

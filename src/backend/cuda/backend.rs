@@ -76,3 +76,24 @@ impl Accelerators for CudaGpus {
         Ok(Arc::new(CudaBackend::open(device, memory)?))
     }
 }
+
+#[cfg(all(test, feature = "emulator"))]
+mod tests {
+    use super::*;
+    use crate::backend::cuda::gpu::emulated::{self, census};
+    use crate::backend::cuda::testing;
+
+    #[test]
+    fn a_backend_opens_its_device_and_gives_it_back() {
+        let Some(_machine) = testing::machine() else { return };
+        let devices = CudaGpus.list().unwrap();
+        let backend = CudaGpus.open(&devices[0], None).unwrap();
+        assert!(backend.name().starts_with("cuda:0 Emulated GPU (GPU-"), "{}", backend.name());
+        assert_eq!((census().contexts, backend.device_memory()), (1, 0));
+        backend.release();
+        assert_eq!(census(), Default::default());
+        emulated::set_devices(0);
+        assert!(CudaGpus.list().unwrap().is_empty());
+        assert!(CudaGpus.why_none().contains("CUDA_VISIBLE_DEVICES"));
+    }
+}

@@ -112,7 +112,7 @@ impl DeviceCurve for G2 {
     type Xyzz = [[Limbs; 2]; 4];
     type Projective = G2Projective;
     const KERNELS: Kernels = kernels!("g2");
-    const ROW_THREADS: u32 = 256;
+    const ROW_THREADS: u32 = 384;
     const OTHER_THREADS: u32 = 128;
 
     fn affine(point: &Self::Affine) -> G2Projective {

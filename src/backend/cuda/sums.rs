@@ -16,13 +16,22 @@ use crate::error::Result;
 
 // As in kernels/sort.cu, msm.cuh and sums.cuh.
 const SORT_THREADS: u32 = 512;
-const TILE: usize = 32 * SORT_THREADS as usize;
-const GIANT: usize = 2048;
-const SPLIT: u32 = 64;
+const TILE: usize = 16 * SORT_THREADS as usize;
+const GIANT: usize = 8192;
+const SPLIT: u32 = 256;
 const JOIN_THREADS: u32 = 128;
 
-/// Bins of the partition, as bits: more would not fit into a block's shared memory, and lower bits are sorted there.
-const BIN_BITS: u32 = 12;
+/// Bits of a bucket that one partition can tell apart: with more, a block's part gives too few entries a bin.
+const ONE_STEP_BITS: u32 = 10;
+
+/// Bits that a partition and the sort of its bins can tell apart together.
+const TWO_STEP_BITS: u32 = 17;
+
+/// Bits of each of the two later steps where there are three.
+const LATER_BITS: u32 = 7;
+
+/// Entries of a bin that are put in order in shared memory: 80 KB, so that two blocks fit.
+const SORT_ROOM: u32 = 20 << 10;
 
 /// Buckets that a thread reduces, as bits, and chunks that a thread joins.
 const LEAF_BITS: u32 = 5;
@@ -59,10 +68,12 @@ pub(super) struct Shape {
     windows: u32,
     /// Buckets of one window.
     window_buckets: usize,
-    /// Bins of one window.
+    /// Bins of one window after the first partition.
     bins: u32,
+    /// Bits of a bucket that a second partition tells apart.
+    middle: u32,
     /// Bits of a bucket that are sorted within a bin.
-    shift: u32,
+    low: u32,
     /// Entries of a task at most.
     cap: usize,
     /// Batched affine additions; one XYZZ accumulator a task otherwise.
@@ -78,16 +89,40 @@ impl Shape {
         cap: usize,
         threads: usize,
     ) -> Self {
-        let shift = bucket_bits.saturating_sub(BIN_BITS);
-        let bins = window_buckets.div_ceil(1 << shift) as u32;
-        let mut shape = Shape { positions, windows, window_buckets, bins, shift, cap, rows: false };
+        let (middle, low) = match bucket_bits {
+            ..=ONE_STEP_BITS => (0, 0),
+            ..=TWO_STEP_BITS => (0, bucket_bits / 2),
+            _ => (LATER_BITS, LATER_BITS),
+        };
+        let mut shape = Shape { positions, windows, window_buckets, bins: 0, middle, low, cap, rows: false };
+        shape.set_steps(middle, low);
         let tasks = (shape.buckets() + shape.entries() / cap).min(shape.entries());
         shape.rows = tasks >= ROWS_FROM * threads;
         shape
     }
 
+    fn set_steps(&mut self, middle: u32, low: u32) {
+        (self.middle, self.low) = (middle, low);
+        self.bins = self.window_buckets.div_ceil(1 << (middle + low)) as u32;
+    }
+
     fn buckets(&self) -> usize {
         self.window_buckets * self.windows as usize
+    }
+
+    /// Bins of all windows after the first partition.
+    fn all_bins(&self) -> usize {
+        self.bins as usize * self.windows as usize
+    }
+
+    /// .. and after the second, if there is one.
+    fn parts_of_bins(&self) -> usize {
+        self.all_bins() << self.middle
+    }
+
+    /// Tiles of the second partition, at most.
+    fn tiles(&self) -> usize {
+        self.entries() / TILE + self.all_bins()
     }
 
     fn entries(&self) -> usize {
@@ -123,7 +158,11 @@ struct Scratch<C: DeviceCurve> {
     counts: Span<u32>,
     bin_starts: Span<u32>,
     cursors: Span<u32>,
-    pairs: Span<[u32; 2]>,
+    tile_counts: Span<u32>,
+    tile_starts: Span<u32>,
+    tile_cursors: Span<u32>,
+    part_starts: Span<u32>,
+    pairs: [Span<[u32; 2]>; 2],
     sorted: Span<u32>,
     starts: Span<u32>,
     lengths: Span<u32>,
@@ -142,25 +181,34 @@ struct Scratch<C: DeviceCurve> {
 
 impl<C: DeviceCurve> Scratch<C> {
     fn carve(shape: &Shape, arena: &mut Arena) -> Self {
-        let bins = shape.bins as usize * shape.windows as usize;
+        let (bins, parts) = (shape.all_bins(), shape.parts_of_bins());
         let slots = shape.tasks();
         let (affine, xyzz) = match shape.rows {
             true => (arena.take(slots), Span::none(0)),
             false => (Span::none(0), arena.take(slots)),
         };
         let starts = arena.take(shape.buckets() + 1);
-        let bin_starts = if shape.shift == 0 { starts } else { arena.take(bins + 1) };
-        // Pairs are read for the last time before the first row is added.
+        let bin_starts = if shape.low == 0 { starts } else { arena.take(bins + 1) };
+        let second = if shape.middle == 0 { 0 } else { bins };
+        let part_starts = if shape.middle == 0 { bin_starts } else { arena.take(parts + 1) };
+        // What is sorted lies where the pairs before last were, and rows where the last ones are: these are read for the
+        // last time before the first row is added.
         let rows = if shape.rows { slots.next_multiple_of(32) } else { 0 };
-        let pairs_wanted = if shape.shift == 0 { 0 } else { shape.entries() };
-        let (pairs, (running, prefix)) =
-            arena.either(|arena| arena.take(pairs_wanted), |arena| (arena.take(rows), arena.take(rows.div_ceil(2))));
+        let rows = |arena: &mut Arena| (arena.take(rows), arena.take(rows.div_ceil(2)));
+        let pairs = |arena: &mut Arena, wanted: bool| arena.take(if wanted { shape.entries() } else { 0 });
+        let (first, sorted) = arena.either(|arena| pairs(arena, shape.middle > 0), |arena| arena.take(shape.entries()));
+        let (last, (running, prefix)) = arena.either(|arena| pairs(arena, shape.low > 0), rows);
+        let pairs = if shape.middle > 0 { [first, last] } else { [last, last] };
         Scratch {
-            counts: arena.take(bins),
+            counts: arena.take(parts),
             bin_starts,
-            cursors: arena.take(bins),
+            cursors: arena.take(parts),
+            tile_counts: arena.take(second),
+            tile_starts: arena.take(second + 1),
+            tile_cursors: arena.take(second),
+            part_starts,
             pairs,
-            sorted: arena.take(shape.entries()),
+            sorted,
             starts,
             lengths: arena.take(shape.cap + 1),
             task_cursors: arena.take(shape.cap + 1),
@@ -183,6 +231,11 @@ struct Buckets<C: DeviceCurve> {
     multiprocessors: u32,
     row_threads: u32,
     curve: PhantomData<C>,
+}
+
+/// Shared memory of a block that puts a tile into so many bins: three numbers a bin, and the tile.
+fn scatter_shared(bins: u32) -> u32 {
+    (3 * bins).next_multiple_of(2) * 4 + TILE as u32 * 8
 }
 
 /// Threads that add row by row on the whole device.
@@ -213,26 +266,49 @@ impl<C: DeviceCurve> Buckets<C> {
     }
 
     fn sort(&self, stream: &Stream, digits: Span<u32>, indices: Option<Span<u32>>, scratch: &Scratch<C>) -> Result<()> {
-        let Shape { positions, windows, bins, shift, .. } = self.shape;
-        let n = positions as u64;
-        let shared = bins * 4;
+        let Shape { positions, windows, bins, middle, low, .. } = self.shape;
+        let (n, all) = (positions as u64, self.shape.all_bins());
+        let shift = middle + low;
         let per_window = positions.div_ceil(TILE) as u32;
-        stream.zero(scratch.counts)?;
+        let counts = scratch.counts.slice(..all);
+        stream.zero(counts)?;
         let blocks = per_window.min(self.multiprocessors * 4).max(1);
-        let histogram = args![scratch.counts, digits, n, shift, bins, blocks];
-        stream.launch("msm_histogram", windows * blocks, SORT_THREADS, shared, &histogram)?;
-        let scan = args![scratch.bin_starts, scratch.cursors, scratch.counts, windows * bins];
+        let histogram = args![counts, digits, n, shift, bins, blocks];
+        stream.launch("msm_histogram", windows * blocks, SORT_THREADS, bins * 4, &histogram)?;
+        let scan = args![scratch.bin_starts, scratch.cursors, counts, all as u32];
         stream.launch("msm_scan", 1, SORT_THREADS, 0, &scan)?;
-        let out = if shift == 0 { scratch.sorted.address() } else { scratch.pairs.address() };
+        let out = if shift == 0 { scratch.sorted.address() } else { scratch.pairs[0].address() };
         let indices = indices.map_or(0, |indices| indices.address());
         let partition = args![out, scratch.cursors, digits, indices, n, shift, bins, per_window];
-        stream.launch("msm_partition", windows * per_window, SORT_THREADS, shared, &partition)?;
-        if shift > 0 {
-            let all = windows * bins;
-            let sort = args![scratch.sorted, scratch.starts, scratch.pairs, scratch.bin_starts, shift, all];
-            stream.launch("msm_sort_bins", all, SORT_THREADS, 4 << shift, &sort)?;
+        stream.launch("msm_partition", windows * per_window, SORT_THREADS, scatter_shared(bins), &partition)?;
+        if middle > 0 {
+            self.sort_again(stream, scratch)?;
         }
-        Ok(())
+        if low == 0 {
+            return Ok(());
+        }
+        let all = self.shape.parts_of_bins() as u32;
+        let sort = args![scratch.sorted, scratch.starts, scratch.pairs[1], scratch.part_starts, low, all, SORT_ROOM];
+        stream.launch("msm_sort_bins", all, SORT_THREADS, (4 << low) + 4 * SORT_ROOM, &sort)
+    }
+
+    /// The second partition.
+    fn sort_again(&self, stream: &Stream, scratch: &Scratch<C>) -> Result<()> {
+        let Shape { middle, low, .. } = self.shape;
+        let (bins, parts) = (self.shape.all_bins() as u32, 1u32 << middle);
+        let tiles = self.shape.tiles() as u32;
+        let counts = args![scratch.tile_counts, scratch.bin_starts, bins];
+        stream.launch("msm_tile_counts", bins.div_ceil(SORT_THREADS), SORT_THREADS, 0, &counts)?;
+        let scan = args![scratch.tile_starts, scratch.tile_cursors, scratch.tile_counts, bins];
+        stream.launch("msm_scan", 1, SORT_THREADS, 0, &scan)?;
+        stream.zero(scratch.counts)?;
+        let (tile_starts, bin_starts, pairs) = (scratch.tile_starts, scratch.bin_starts, scratch.pairs[0]);
+        let histogram = args![scratch.counts, pairs, tile_starts, bin_starts, bins, low, parts];
+        stream.launch("msm_part_histogram", tiles, SORT_THREADS, parts * 4, &histogram)?;
+        let scan = args![scratch.part_starts, scratch.cursors, scratch.counts, bins * parts];
+        stream.launch("msm_scan", 1, SORT_THREADS, 0, &scan)?;
+        let part = args![scratch.pairs[1], scratch.cursors, pairs, tile_starts, bin_starts, bins, low, parts];
+        stream.launch("msm_part", tiles, SORT_THREADS, scatter_shared(parts), &part)
     }
 
     fn task_pointers(scratch: &Scratch<C>) -> Tasks {
@@ -289,7 +365,7 @@ impl<C: DeviceCurve> Buckets<C> {
         let (longs, giants, counters) = (scratch.longs, scratch.giants, scratch.counters);
         let grid = self.shape.longs().min(self.multiprocessors as usize * 4) as u32;
         stream.launch(kernels.join_longs[kind], grid, JOIN_THREADS, shared, &args![sums, longs, counters])?;
-        let groups = self.shape.giants().min(16) as u32;
+        let groups = self.shape.giants().min(self.multiprocessors as usize / 8 + 1) as u32;
         let split = args![scratch.splits, sums, longs, giants, counters];
         stream.launch(kernels.split_giants[kind], SPLIT * groups, JOIN_THREADS, shared, &split)?;
         let shared = SPLIT * size_of::<C::Xyzz>() as u32;
@@ -690,17 +766,16 @@ mod tests {
     }
 
     #[test]
-    fn wide_windows_are_sorted_in_two_steps() {
+    fn wide_windows_are_sorted_in_two_or_three_steps() {
         let gpu = testing::gpu();
         let mut rng = StdRng::seed_from_u64(2);
         let points = points::<G1>(3000, &mut rng);
         for kind in 0..4 {
             let scalars = scalars(3000, kind, &mut rng);
-            for (rows, shift) in [(false, 3), (true, 5)] {
+            for (rows, middle, low) in [(false, 0, 3), (true, 0, 5), (false, 3, 2), (true, 2, 4)] {
                 let mut msm = Msm::<G1>::with_batch(&gpu, 3000, Windows::new(30), 7);
                 msm.shape.rows = rows;
-                // Fewer bins than there could be.
-                (msm.shape.shift, msm.shape.bins) = (shift, (msm.shape.window_buckets >> shift) as u32);
+                msm.shape.set_steps(middle, low);
                 assert_eq!(run(&gpu, &msm, &points, &scalars, None), G1::host_msm(&points, &scalars), "scalars {kind}");
             }
         }
@@ -770,7 +845,7 @@ mod tests {
 
     #[test]
     fn a_giant_bucket_is_split() {
-        // More than 2,048 tasks of 16.
-        key_sums::<G1>(40_000, 1, 8);
+        // More than 8,192 tasks of 16.
+        key_sums::<G1>(140_000, 1, 8);
     }
 }
