@@ -557,7 +557,7 @@ impl<C: DeviceCurve> KeySums<C> {
         assert!((1..=10).contains(&key_bits), "keys of {key_bits} bits");
         let threads = (row_threads::<C>(gpu) * gpu.properties().multiprocessors) as usize;
         // Short tasks make many: each inversion then serves many additions. What they leave is joined one by one.
-        let cap = (points / (96 * threads)).next_power_of_two().clamp(SHORTEST_TASK, LONGEST_TASK);
+        let cap = (points / (160 * threads)).next_power_of_two().clamp(SHORTEST_TASK, LONGEST_TASK);
         let shape = Shape::new(points, 1, key_bits, (1 << key_bits) - 1, cap, threads);
         KeySums { buckets: Buckets::new(gpu, shape) }
     }
