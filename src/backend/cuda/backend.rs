@@ -52,7 +52,7 @@ impl Backend for CudaBackend {
     }
 
     fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>> {
-        self.card.with(|gpu, resident| resident.prove(gpu, job, self.memory))
+        self.card.with(|gpu, resident| gpu.traced(job.control.trace(), || resident.prove(gpu, job, self.memory)))
     }
 
     fn release(&self) {

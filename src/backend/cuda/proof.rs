@@ -133,7 +133,9 @@ impl Resident {
     /// The sums of every witness, in order. `memory` bounds the bytes that may be used on the device.
     pub fn prove(&mut self, gpu: &Gpu, job: &Job<'_>, memory: Option<u64>) -> Result<Vec<ProofParts>> {
         let Job { r1cs, parameters, witnesses, control, .. } = *job;
+        gpu.queue_for(Stage::Parameters.name(), None);
         control.stage(Stage::Parameters, None, || self.load(gpu, parameters, control).map(drop))?;
+        gpu.queue_for(Stage::Shape.name(), None);
         let group = witnesses.len().clamp(1, MAX_WITNESSES);
         if !self.work.as_ref().is_some_and(|work| work.is_for(r1cs, group)) {
             self.work = None;
@@ -203,9 +205,10 @@ impl Work {
         for (index, witness) in witnesses.iter().enumerate() {
             // While the device is busy with the one before.
             let (staging, to) = (&mut staging[index % STAGINGS], &slots.witnesses[index]);
+            let partition = Some(first + index);
+            stream.gpu().queue_for(Stage::Witness.name(), partition);
             staging.upload(copy, witness, to)?;
             stream.wait(staging.copied())?;
-            let partition = Some(first + index);
             let Slots { a, b, c, scratch, .. } = slots;
             steps.queue(Stage::Evaluate, partition, &|| {
                 shape.evaluate(stream, Matrix::A, to, a)?;
@@ -231,6 +234,7 @@ impl Work {
     /// Reads the results and does what is left of them.
     fn finish(&self, slots: &Slots, witnesses: usize) -> Result<Vec<ProofParts>> {
         let stream = &self.compute;
+        stream.gpu().queue_for("results", None);
         for top in &slots.top[..witnesses] {
             if read(stream, *top)? != [Words::default()] {
                 let rows = self.sizes.log_domain;
@@ -342,6 +346,7 @@ impl<'a> Steps<'a> {
         self.control.check(stage)?;
         self.control.begin(stage, partition);
         let gpu = self.stream.gpu();
+        gpu.queue_for(stage.name(), partition);
         let (begin, end) = (gpu.event()?, gpu.event()?);
         self.stream.record(&begin)?;
         work()?;
@@ -353,6 +358,7 @@ impl<'a> Steps<'a> {
     /// Waits for the oldest step.
     fn retire(&mut self) -> Result<()> {
         if let Some(step) = self.queued.pop_front() {
+            self.stream.gpu().queue_for(step.stage.name(), step.partition);
             step.end.synchronize()?;
             let milliseconds = step.end.since(&step.begin)?;
             let elapsed = std::time::Duration::from_secs_f32(milliseconds.max(0.0) / 1e3);
