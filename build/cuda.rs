@@ -35,10 +35,13 @@ pub fn out_dir() -> PathBuf {
     PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"))
 }
 
-/// Every kernels/*.cu with its name, in order.
+/// Every kernels/*.cu with its name, in order; in a build for tests also those that only tests launch.
 pub fn kernels() -> Vec<(String, PathBuf)> {
-    let entries = std::fs::read_dir("kernels").expect("kernels is part of the package");
-    let mut kernels: Vec<(String, PathBuf)> = entries
+    let directories = if cfg!(feature = "emulator") { &["kernels", "kernels/tests"][..] } else { &["kernels"] };
+    let entries = |directory| std::fs::read_dir(directory).expect("kernels is part of the package");
+    let mut kernels: Vec<(String, PathBuf)> = directories
+        .iter()
+        .flat_map(entries)
         .map(|entry| entry.expect("kernels is readable").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "cu"))
         .map(|path| (path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), path))

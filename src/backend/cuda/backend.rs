@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::bench;
 use super::card::{devices, Card};
-use super::gpu::why_none;
+use super::gpu::{why_none, Gpu};
 use super::proof::Resident;
-use crate::backend::accelerator::Accelerators;
+use crate::backend::accelerator::{Accelerators, Measurement};
 use crate::backend::{Backend, Device, Job};
 use crate::error::Result;
 use crate::groth16::{Expected, Parameters, ProofParts};
@@ -74,5 +75,9 @@ impl Accelerators for CudaGpus {
 
     fn open(&self, device: &Device, memory: Option<u64>) -> Result<Arc<dyn Backend>> {
         Ok(Arc::new(CudaBackend::open(device, memory)?))
+    }
+
+    fn measure(&self, device: &Device, measurement: &mut Measurement<'_>) -> Result<()> {
+        bench::all(&Gpu::open(device.ordinal)?, measurement)
     }
 }
