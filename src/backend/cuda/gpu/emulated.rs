@@ -31,7 +31,7 @@ pub struct Census {
 }
 
 /// Whether the emulator takes the place of the real driver: where `CUPOREP_TEST_GPU` is `emulated`, and in unit tests
-/// unless it names a real device. Nobody else wants proofs that take hours.
+/// unless it names a real device. Nobody else wants it: it is far slower than the CPU.
 pub fn wanted() -> bool {
     match std::env::var_os(TEST_GPU_VARIABLE) {
         Some(value) => value == "emulated",
