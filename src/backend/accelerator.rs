@@ -52,6 +52,7 @@ pub struct Figure {
 }
 
 /// What times of kernels are wanted.
+#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "no kernels, nobody to read it"))]
 pub(crate) struct Measurement<'a> {
     /// The binary logarithm of the largest size.
     pub largest: u32,

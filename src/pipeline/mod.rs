@@ -6,6 +6,7 @@ mod queue;
 mod trace;
 
 pub(crate) use budget::return_freed_memory;
+#[cfg(feature = "cuda")]
 pub(crate) use trace::Span;
 
 pub use budget::available_memory;
