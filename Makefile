@@ -6,18 +6,20 @@ LD ?= ld
 OBJCOPY ?= objcopy
 AR ?= ar
 
-# Features of the archive; capi,cuda proves on GPUs and needs nvcc.
+# Features of the archive; capi,cuda proves on GPUs too and needs nvcc.
 FEATURES ?= capi
+
+# Of LLVM 20, for the kernels.
+CLANG_FORMAT ?= clang-format
 
 TARGET ?= $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: test dist go go-test header lint
 
-# All tests: Rust, the kernels on an emulated GPU, the archive with C and C++ programs, the Go package, a crate outside the workspace. The parameters that
-# the Rust tests make serve the others.
+# All tests: Rust, the kernels on an emulated GPU, the archive with C and C++ programs, the Go package, a crate outside
+# the workspace. The parameters that the Rust tests make serve the others.
 test:
-	cargo test --locked --release
-	CUPOREP_CUDA_ARCH=none cargo test --locked --release --lib --features emulator -- backend::cuda prover::
+	CUPOREP_CUDA_ARCH=none cargo test --locked --release --features emulator
 	$(MAKE) dist PREFIX='$(TARGET)/dist'
 	tests/dist/run.sh '$(TARGET)/dist' '$(TARGET)/tmp/parameters-1'
 	$(MAKE) go-test
@@ -61,8 +63,10 @@ header:
 
 lint:
 	cargo fmt --check
-	cargo clippy --locked --all-targets -- -D warnings
+	$(CLANG_FORMAT) --dry-run -Werror kernels/*.cu kernels/*.cuh kernels/host/* kernels/tests/*
+	cargo clippy --locked -- -D warnings
+	CUPOREP_CUDA_ARCH=none cargo clippy --locked --features cuda -- -D warnings
 	CUPOREP_CUDA_ARCH=none cargo clippy --locked --all-targets --features emulator -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps
+	CUPOREP_CUDA_ARCH=none RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --features emulator
 	$(CC) -std=c99 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c include/cuporep.h
 	$(CC) -std=c++11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c++ include/cuporep.h

@@ -35,10 +35,13 @@ pub fn out_dir() -> PathBuf {
     PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"))
 }
 
-/// Every kernels/*.cu with its name, in order.
+/// Every kernels/*.cu with its name, in order; in a build for tests also those that only tests launch.
 pub fn kernels() -> Vec<(String, PathBuf)> {
-    let entries = std::fs::read_dir("kernels").expect("kernels is part of the package");
-    let mut kernels: Vec<(String, PathBuf)> = entries
+    let directories = if cfg!(feature = "emulator") { &["kernels", "kernels/tests"][..] } else { &["kernels"] };
+    let entries = |directory| std::fs::read_dir(directory).expect("kernels is part of the package");
+    let mut kernels: Vec<(String, PathBuf)> = directories
+        .iter()
+        .flat_map(entries)
         .map(|entry| entry.expect("kernels is readable").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "cu"))
         .map(|path| (path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), path))
@@ -112,13 +115,17 @@ fn ask_architectures(nvcc: &Path) -> Result<Vec<u32>, String> {
 fn compile_all(nvcc: &Path, target: &Target, kernels: &[(String, PathBuf)]) -> Result<(), String> {
     let jobs = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1).max(1);
     let workers = kernels.len().clamp(1, jobs);
+    // The sums over points take longest by far.
+    let mut order: Vec<&(String, PathBuf)> = kernels.iter().collect();
+    order.sort_by_key(|(name, _)| (!name.starts_with("sums_"), std::cmp::Reverse(name)));
     let next = AtomicUsize::new(0);
     let failures = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
-                while let Some((name, source)) = kernels.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(failure) = compile(nvcc, target, name, source, jobs.div_ceil(workers)) {
+                while let Some((name, source)) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    // A file that is left over at the end gets all threads, for its architectures.
+                    if let Err(failure) = compile(nvcc, target, name, source, jobs) {
                         failures.lock().expect("no worker panics").push(failure);
                     }
                 }

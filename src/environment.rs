@@ -30,8 +30,9 @@ pub const LOG_VARIABLE: &str = "CUPOREP_LOG";
 /// Read when the kernels are built; a shell may still have it afterwards.
 const ARCHITECTURES_VARIABLE: &str = "CUPOREP_CUDA_ARCH";
 
-/// Lets the tests of kernels run on the real device of this number.
-const TEST_GPU_VARIABLE: &str = "CUPOREP_TEST_GPU";
+/// Lets the tests of kernels run on the real device of this number. With `emulated` a build with the emulator uses that
+/// instead of the driver, everywhere.
+pub(crate) const TEST_GPU_VARIABLE: &str = "CUPOREP_TEST_GPU";
 
 const PREFIX: &str = "CUPOREP_";
 const KNOWN: [&str; 6] =

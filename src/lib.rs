@@ -50,9 +50,9 @@ pub mod porep;
 mod prover;
 pub mod r1cs;
 
-pub use backend::Device;
+pub use backend::{Device, Figure};
 pub use error::{Class, Error, Result};
 pub use prover::{
-    devices, why_no_devices, Config, DeviceName, Fallback, FixedRandomness, ParameterReport, Placement, Policy,
-    ProveRequest, Prover, SealProof,
+    devices, measure_kernels, why_no_devices, Config, DeviceName, Fallback, FixedRandomness, ParameterReport,
+    Placement, Policy, ProveRequest, Prover, SealProof, MEASURED_SIZES,
 };

@@ -4,6 +4,7 @@ mod attempts;
 mod backends;
 #[cfg(all(test, feature = "emulator"))]
 mod emulated_tests;
+mod measure;
 mod parameters;
 mod partitions;
 mod placement;
@@ -38,6 +39,7 @@ use attempts::Made;
 use backends::Backends;
 use partitions::{prove_on, Witnesses, Work};
 
+pub use measure::{measure_kernels, MEASURED_SIZES};
 pub use placement::{devices, why_no_devices, DeviceName, Placement, Policy};
 pub use request::{Config, Fallback, FixedRandomness, ParameterReport, ProveRequest, SealProof};
 

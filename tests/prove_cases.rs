@@ -5,7 +5,7 @@ mod common;
 
 use bellperson::groth16;
 use blstrs::{Bls12, Scalar};
-use common::{fixture, prover, test_parameters, Fixture};
+use common::{fixture, placement, prover, test_parameters, Fixture};
 use cuporep::groth16::PROOF_BYTES;
 use cuporep::pipeline::{CancelToken, Control, Event, Stage};
 use cuporep::porep::SectorSize;
@@ -20,7 +20,7 @@ fn request<'a>(case: &'a Fixture, size: SectorSize) -> ProveRequest<'a> {
         sector: case.sector,
         miner: Some(case.miner),
         parameter_dir: Some(test_parameters(size).to_path_buf()),
-        placement: Default::default(),
+        placement: placement(),
         fixed_randomness: Some(RANDOMNESS.parse().unwrap()),
         control: Control::new(),
     }

@@ -205,3 +205,61 @@ fn what_is_no_file_is_written_through() {
     use std::os::unix::fs::FileTypeExt;
     assert!(std::fs::metadata("/dev/full").unwrap().file_type().is_char_device(), "still a device");
 }
+
+#[test]
+fn kernels_are_measured_on_a_gpu_that_there_is() {
+    for (arguments, exit, code) in [(&["--device", "cuda:77"][..], 4, Some(302)), (&["--largest", "99"], 2, Some(2))] {
+        let output = run(&[&["--json", "bench", "kernels"], arguments].concat());
+        assert_eq!(
+            (output.status.code(), json(&output)["error"]["code"].as_i64()),
+            (Some(exit), code),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn a_trace_shows_the_stages_of_a_proof() {
+    let params = test_parameters(SectorSize::KiB2).to_str().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let trace = scratch.path().join("trace.json");
+    let options = ["--params", params, "--device", "cpu", "--proofs", "1", "--trace", trace.to_str().unwrap()];
+    let output = run(&with_sector(&["--json", "bench", "stages", "--c1", &small_c1()], &options));
+    let stages = json(&output)["stages"].as_array().unwrap().len();
+    let trace: serde_json::Value = serde_json::from_slice(&std::fs::read(trace).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let count = |name: &str| events.iter().filter(|event| event["name"] == name && event["ph"] == "X").count();
+    assert!(stages > 8, "{stages}");
+    assert_eq!(["check", "witness", "sum_h", "verify"].map(count), [1; 4]);
+}
+
+/// The emulated GPU, for who asks for it only.
+#[cfg(feature = "emulator")]
+mod emulated {
+    use super::*;
+
+    fn run_emulated(arguments: &[&str]) -> Output {
+        tool(arguments).env("CUPOREP_TEST_GPU", "emulated").output().unwrap()
+    }
+
+    #[test]
+    fn it_is_listed_only_where_it_was_asked_for() {
+        let devices = json(&run_emulated(&["--json", "devices"]));
+        assert_eq!(devices["devices"][0]["name"], "Emulated GPU", "{devices}");
+        let devices = tool(&["--json", "devices"]).env_remove("CUPOREP_TEST_GPU").output().unwrap();
+        assert!(!text(&devices.stdout).contains("Emulated"), "{}", text(&devices.stdout));
+    }
+
+    #[test]
+    fn its_kernels_are_measured() {
+        let arguments = ["bench", "kernels", "--device", "cuda:0", "--largest", "6"];
+        let measured = json(&run_emulated(&[&["--json"], &arguments[..]].concat()));
+        let figures = measured["figures"].as_array().unwrap();
+        assert!(figures.iter().all(|figure| figure["ms"].as_f64().unwrap() >= 0.0), "{measured}");
+        assert!(figures.iter().all(|figure| figure["floor_ms"].as_f64().unwrap() > 0.0), "{measured}");
+        let has = |part: &str| figures.iter().any(|figure| figure["name"].as_str().unwrap().contains(part));
+        assert!(has("forward transform, 2^6") && has("G1 multiplication, 2^6") && has("G2 joint sums"), "{measured}");
+        let rows = run_emulated(&arguments);
+        assert_eq!(text(&rows.stdout).lines().count(), figures.len() + 1, "a line each and a head");
+    }
+}

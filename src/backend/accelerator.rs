@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Backend;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::r1cs::Constraints;
 
 /// A GPU that can make proofs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +39,29 @@ impl Device {
     }
 }
 
+/// The time of a kernel, or of several that belong together.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Figure {
+    /// What was measured.
+    pub name: String,
+    /// The median, in milliseconds on the device.
+    pub milliseconds: f64,
+    /// What its products or its memory traffic would take alone, in milliseconds.
+    pub floor: f64,
+}
+
+/// What times of kernels are wanted.
+#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "no kernels, nobody to read it"))]
+pub(crate) struct Measurement<'a> {
+    /// The binary logarithm of the largest size.
+    pub largest: u32,
+    /// Constraint systems to evaluate, with their names.
+    pub systems: &'a [(String, &'a dyn Constraints)],
+    /// Takes each figure; an error of its own ends the measurement.
+    pub report: &'a mut dyn FnMut(Figure) -> Result<()>,
+}
+
 /// Where GPUs come from.
 pub(crate) trait Accelerators: Send + Sync {
     /// The GPUs that can make proofs.
@@ -51,6 +75,11 @@ pub(crate) trait Accelerators: Send + Sync {
 
     /// A backend for a device, which may use so many bytes of its memory; `None`: what is free.
     fn open(&self, device: &Device, memory: Option<u64>) -> Result<Arc<dyn Backend>>;
+
+    /// Times the kernels of a device.
+    fn measure(&self, device: &Device, _: &mut Measurement<'_>) -> Result<()> {
+        Err(Error::Device { device: device.to_string(), detail: "has no kernels to measure".into() })
+    }
 }
 
 /// The GPUs that this build can use. Unit tests say themselves which they want: the emulated one serves one at a time.
@@ -80,6 +109,6 @@ impl Accelerators for NoAccelerators {
     }
 
     fn open(&self, device: &Device, _: Option<u64>) -> Result<Arc<dyn Backend>> {
-        Err(crate::Error::Device { device: device.to_string(), detail: self.why_none() })
+        Err(Error::Device { device: device.to_string(), detail: self.why_none() })
     }
 }

@@ -5,7 +5,7 @@ pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 
-pub use accelerator::Device;
+pub use accelerator::{Device, Figure};
 
 use crate::error::Result;
 use crate::groth16::{Expected, Parameters, ProofParts};

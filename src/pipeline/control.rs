@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use serde_json::Map;
 
+use super::trace::{Span, Trace};
 use crate::error::{Error, Result};
 
 /// A stage of a proof, in the order in which they run.
@@ -115,6 +117,7 @@ pub struct Control {
     priority: i32,
     request_id: Option<Arc<str>>,
     times: Arc<Mutex<Vec<Event>>>,
+    trace: Option<Trace>,
 }
 
 impl Control {
@@ -158,6 +161,18 @@ impl Control {
         self
     }
 
+    /// Collects what runs, and when.
+    #[must_use]
+    pub fn with_trace(mut self, trace: Trace) -> Self {
+        self.trace = Some(trace);
+        self
+    }
+
+    /// Where what runs is collected.
+    pub fn trace(&self) -> Option<&Trace> {
+        self.trace.as_ref()
+    }
+
     /// The priority among waiting calls.
     pub fn priority(&self) -> i32 {
         self.priority
@@ -192,6 +207,9 @@ impl Control {
         self.begin(stage, partition);
         let value = work()?;
         self.end(stage, partition, begin.elapsed());
+        if let Some(trace) = &self.trace {
+            trace.add(host_span(stage, partition, begin));
+        }
         Ok(value)
     }
 
@@ -217,6 +235,16 @@ impl Control {
             sink(&event);
         }
     }
+}
+
+/// A stage that ended now.
+fn host_span(stage: Stage, partition: Option<usize>, begin: Instant) -> Span {
+    // Threads of a pool work side by side.
+    let row = rayon::current_thread_index().map_or("caller".into(), |index| format!("thread {index}"));
+    let mut details = Map::new();
+    details.extend(partition.map(|partition| ("partition".to_owned(), partition.into())));
+    let (machine, name) = ("host".into(), stage.name().into());
+    Span { machine, row, name, begin, elapsed: begin.elapsed(), details }
 }
 
 impl fmt::Debug for Control {

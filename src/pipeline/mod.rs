@@ -3,9 +3,13 @@
 mod budget;
 mod control;
 mod queue;
+mod trace;
 
 pub(crate) use budget::return_freed_memory;
+#[cfg(feature = "cuda")]
+pub(crate) use trace::Span;
 
 pub use budget::available_memory;
 pub use control::{CancelToken, Control, Event, Stage};
 pub use queue::{Queue, Turn};
+pub use trace::Trace;

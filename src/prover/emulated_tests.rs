@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use super::tests::{made, outcome, prove};
+use super::tests::{made, outcome, prove, prove_with};
 use super::*;
 use crate::backend::accelerator::Accelerators;
+use crate::backend::cuda::backend::CudaGpus;
 use crate::backend::cuda::card::{devices, Card};
 use crate::backend::cuda::gpu::emulated::{self, census};
 use crate::backend::cuda::gpu::{args, Gpu};
 use crate::backend::cuda::testing;
 use crate::backend::{Device, Job};
 use crate::groth16::{Expected, ProofParts};
+use crate::pipeline::Trace;
 
 /// GPUs that do a little work on the device and leave the sums to the CPU.
 struct EmulatedGpus;
@@ -84,6 +86,23 @@ fn emulated_prover(placement: &str, policy: Policy) -> Prover {
     let placement = Placement { policy: Some(policy), ..placement.parse().unwrap() };
     let config = Config { placement, threads: Some(1), ..Config::default() };
     Prover::with_accelerators(config, Arc::new(EmulatedGpus)).unwrap()
+}
+
+#[test]
+fn a_whole_proof_is_made_on_a_gpu_and_traced() {
+    let Some(_machine) = testing::machine() else { return };
+    let prover = Prover::with_accelerators(Config::default(), Arc::new(CudaGpus)).unwrap();
+    let trace = Trace::new();
+    assert_eq!(outcome(prove_with(&prover, &Control::new().with_trace(trace.clone()))), made(FIRST, &[]));
+    let second = prove(&prover).unwrap();
+    assert!(second.on.backend.device_memory() > 0, "bases stay");
+    assert_eq!(outcome(Ok(second)), made(FIRST, &[]));
+    drop(prover);
+    assert_eq!(census(), Default::default());
+    let json = trace.to_json();
+    let events = json["traceEvents"].as_array().unwrap();
+    let count = |name: &str| events.iter().filter(|event| event["name"] == name).count();
+    assert_eq!((count("ntt_meet"), count("verify")), (1, 1), "the first proof only, on the device and the host");
 }
 
 #[test]

@@ -89,7 +89,7 @@ impl DeviceName {
         }
     }
 
-    fn find<'a>(&self, devices: &'a [Device]) -> Result<&'a Device> {
+    pub(super) fn find<'a>(&self, devices: &'a [Device]) -> Result<&'a Device> {
         let fitting: Vec<&Device> = devices.iter().filter(|device| self.fits(device)).collect();
         let detail = match fitting[..] {
             [device] => return Ok(device),

@@ -9,10 +9,14 @@ pub(super) type Outcome = std::result::Result<(String, Vec<(String, i32)>), i32>
 
 /// Proves a small circuit.
 pub(super) fn prove(prover: &Prover) -> Result<Made<Vec<u8>>> {
+    prove_with(prover, &Control::new())
+}
+
+pub(super) fn prove_with(prover: &Prover, control: &Control) -> Result<Made<Vec<u8>>> {
     let circuit = Chain::small();
     let fixture = Fixture::new(circuit.clone(), 1);
     let inputs = Assignment::of(circuit.clone()).inputs;
-    prover.make_circuit(circuit, &inputs[1..], &fixture.r1cs, &fixture.open().unwrap(), &Control::new())
+    prover.make_circuit(circuit, &inputs[1..], &fixture.r1cs, &fixture.open().unwrap(), control)
 }
 
 pub(super) fn outcome(made: Result<Made<Vec<u8>>>) -> Outcome {

@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use cuporep::pipeline::Control;
 use cuporep::porep::SectorSize;
-use cuporep::{Config, Prover};
+use cuporep::{Config, Placement, Prover};
 
 /// All cases, smallest first; the last one has 39 MB. Those named `fab` come from made-up labels around the challenged
 /// nodes, as no one seals such a sector for a test; the others were sealed.
@@ -84,6 +84,14 @@ pub fn fixture(name: &str) -> Fixture {
 pub fn prover() -> &'static Prover {
     static PROVER: LazyLock<Prover> = LazyLock::new(|| Prover::new(Config::default()).unwrap());
     &PROVER
+}
+
+/// Where proofs are made: on the GPU that `CUPOREP_TEST_GPU` names and nowhere else, or wherever they are by default.
+pub fn placement() -> Placement {
+    match std::env::var("CUPOREP_TEST_GPU") {
+        Ok(number) if number != "emulated" => format!("cuda:{number}").parse().unwrap(),
+        _ => Placement::default(),
+    }
 }
 
 /// A directory with the insecure parameters of seed 1 for a sector size, made when first needed and kept below

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::bench;
 use super::card::{devices, Card};
-use super::gpu::why_none;
+use super::gpu::{why_none, Gpu};
 use super::proof::Resident;
-use crate::backend::accelerator::Accelerators;
+use crate::backend::accelerator::{Accelerators, Measurement};
 use crate::backend::{Backend, Device, Job};
 use crate::error::Result;
 use crate::groth16::{Expected, Parameters, ProofParts};
@@ -52,7 +53,7 @@ impl Backend for CudaBackend {
     }
 
     fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>> {
-        self.card.with(|gpu, resident| resident.prove(gpu, job, self.memory))
+        self.card.with(|gpu, resident| gpu.traced(job.control.trace(), || resident.prove(gpu, job, self.memory)))
     }
 
     fn release(&self) {
@@ -74,6 +75,10 @@ impl Accelerators for CudaGpus {
 
     fn open(&self, device: &Device, memory: Option<u64>) -> Result<Arc<dyn Backend>> {
         Ok(Arc::new(CudaBackend::open(device, memory)?))
+    }
+
+    fn measure(&self, device: &Device, measurement: &mut Measurement<'_>) -> Result<()> {
+        bench::all(&Gpu::open(device.ordinal)?, measurement)
     }
 }
 

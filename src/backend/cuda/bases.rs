@@ -7,7 +7,7 @@ use super::gpu::{Buffer, Gpu, Plain, Stream};
 use super::ntt::Layout;
 use crate::error::Result;
 use crate::groth16::params::Identity;
-use crate::groth16::{Counts, G1Section, Parameters};
+use crate::groth16::{G1Section, Parameters};
 use crate::pipeline::Control;
 
 /// Points that are read, decoded and copied at once: 24 MiB in G1.
@@ -50,12 +50,6 @@ impl Bases {
     /// Whether these were read from this very state of that file.
     pub fn belong_to(&self, parameters: &Parameters) -> bool {
         self.identity == parameters.identity()
-    }
-
-    /// Bytes on the device that the bases for such a circuit take, at most, the largest buffer of all included.
-    pub fn bytes_of(counts: &Counts) -> u64 {
-        let g1: usize = G1Section::ALL.iter().map(|&section| counts.len(section)).sum();
-        (g1 * size_of::<G1Words>() + counts.len(G1Section::B) * size_of::<G2Words>()) as u64
     }
 }
 

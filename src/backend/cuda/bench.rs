@@ -7,22 +7,13 @@ use super::arena::Arena;
 use super::curves::{DeviceCurve, G1, G2};
 use super::gpu::{args, Buffer, Gpu, Stream, Words};
 use super::sums::{KeySums, Msm};
+use super::{evaluate, ntt};
+use crate::backend::accelerator::Measurement;
+use crate::backend::Figure;
 use crate::error::Result;
 
 /// Runs per figure; the median is reported.
 const RUNS: usize = 5;
-
-/// One measurement.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Figure {
-    /// What was measured.
-    pub name: String,
-    /// The median, in milliseconds on the device.
-    pub milliseconds: f64,
-    /// What products or memory alone would take, in milliseconds.
-    pub floor: f64,
-}
 
 /// Rates that bound the kernels; measured on one NVIDIA H200, scaled by multiprocessors elsewhere.
 struct Roof {
@@ -175,22 +166,47 @@ fn selection<C: Fillable>(
     Ok(Figure { name: format!("{name} {what} 2^{log} points, {sums}"), milliseconds, floor })
 }
 
+/// Where a figure goes.
+pub(super) type Report<'a> = &'a mut dyn FnMut(Figure) -> Result<()>;
+
+/// Those of the usual sizes that are not above the largest; the largest alone if there are none.
+pub(super) fn sizes(usual: &[u32], largest: u32) -> Vec<u32> {
+    let chosen: Vec<u32> = usual.iter().copied().filter(|&log| log <= largest).collect();
+    if chosen.is_empty() {
+        return vec![largest];
+    }
+    chosen
+}
+
 /// Times the sums at sizes up to 2^`largest`.
-pub(super) fn sums(gpu: &Gpu, largest: u32, report: &mut dyn FnMut(Figure)) -> Result<()> {
+fn sums(gpu: &Gpu, largest: u32, report: Report<'_>) -> Result<()> {
     let stream = gpu.stream()?;
-    for log in [22, 24, 27].into_iter().filter(|&log| log <= largest) {
-        report(multiplication::<G1>(gpu, &stream, log, "G1", G1_PRODUCTS)?);
+    for log in sizes(&[22, 24, 27], largest) {
+        report(multiplication::<G1>(gpu, &stream, log, "G1", G1_PRODUCTS)?)?;
     }
-    for log in [20, 23].into_iter().filter(|&log| log <= largest) {
-        report(multiplication::<G2>(gpu, &stream, log, "G2", G2_PRODUCTS)?);
+    for log in sizes(&[20, 23], largest) {
+        report(multiplication::<G2>(gpu, &stream, log, "G2", G2_PRODUCTS)?)?;
     }
-    for (log, bits) in [(21, 1), (24, 1), (24, 10), (27, 1), (27, 10)].into_iter().filter(|&(log, _)| log <= largest) {
-        report(selection::<G1>(gpu, &stream, log, bits, "G1", G1_PRODUCTS)?);
+    // One bitmap, and those of ten witnesses.
+    for (usual, bits) in [(&[21, 24, 27], 1), (&[21, 24, 27], 10)] {
+        for log in sizes(usual, largest) {
+            report(selection::<G1>(gpu, &stream, log, bits, "G1", G1_PRODUCTS)?)?;
+        }
     }
-    for (log, bits) in [(20, 1), (24, 10)].into_iter().filter(|&(log, _)| log <= largest) {
-        report(selection::<G2>(gpu, &stream, log, bits, "G2", G2_PRODUCTS)?);
+    for (usual, bits) in [(20, 1), (24, 10)] {
+        for log in sizes(&[usual], largest) {
+            report(selection::<G2>(gpu, &stream, log, bits, "G2", G2_PRODUCTS)?)?;
+        }
     }
     Ok(())
+}
+
+/// Times all kernels that take long in proofs.
+pub(super) fn all(gpu: &Gpu, measurement: &mut Measurement<'_>) -> Result<()> {
+    let Measurement { largest, systems, report } = measurement;
+    ntt::bench::transforms(gpu, *largest, report)?;
+    sums(gpu, *largest, report)?;
+    systems.iter().try_for_each(|(name, system)| evaluate::bench::evaluations(gpu, name, *system, report))
 }
 
 #[cfg(all(test, feature = "emulator"))]
@@ -207,12 +223,8 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "times kernels; of use on a device only"]
-    fn figures_of_the_sums() {
-        let gpu = testing::gpu();
-        sums(&gpu, 27, &mut |figure| {
-            println!("{:8.2} ms, floor {:8.2}: {}", figure.milliseconds, figure.floor, figure.name)
-        })
-        .unwrap();
+    fn usual_sizes_are_taken_up_to_the_largest() {
+        assert_eq!(sizes(&[20, 24, 27], 24), [20, 24]);
+        assert_eq!(sizes(&[20, 24, 27], 8), [8]);
     }
 }

@@ -6,6 +6,8 @@ use super::witness::DeviceWitness;
 use crate::error::{Error, Result};
 use crate::r1cs::Matrix;
 
+pub(super) mod bench;
+
 /// Threads of a block of all kernels of `kernels/r1cs.cu`.
 pub(super) const THREADS: u32 = 256;
 const WARP: u32 = 32;

@@ -1,6 +1,8 @@
 //! Proofs on NVIDIA GPUs.
 
 mod arena;
+#[cfg(all(test, feature = "emulator"))]
+mod arithmetic_tests;
 pub(crate) mod backend;
 mod bases;
 mod bench;

@@ -133,7 +133,9 @@ impl Resident {
     /// The sums of every witness, in order. `memory` bounds the bytes that may be used on the device.
     pub fn prove(&mut self, gpu: &Gpu, job: &Job<'_>, memory: Option<u64>) -> Result<Vec<ProofParts>> {
         let Job { r1cs, parameters, witnesses, control, .. } = *job;
+        gpu.queue_for(Stage::Parameters.name(), None);
         control.stage(Stage::Parameters, None, || self.load(gpu, parameters, control).map(drop))?;
+        gpu.queue_for(Stage::Shape.name(), None);
         let group = witnesses.len().clamp(1, MAX_WITNESSES);
         if !self.work.as_ref().is_some_and(|work| work.is_for(r1cs, group)) {
             self.work = None;
@@ -185,6 +187,12 @@ impl Work {
         let scratch = (spare as usize).saturating_sub(rest) + smallest.scratch_bytes();
         let (sum_h, bytes) = plan(scratch.min(MOST_SCRATCH));
         let memory = gpu.allocate(bytes, "the memory of proofs")?;
+        log::debug!(
+            "{}: tables of {} bytes, roots of unity of {}, {bytes} for {group} witnesses; sum over h: {sum_h}",
+            gpu.label(),
+            shape.bytes(),
+            Quotient::table_bytes(sizes.log_domain)?,
+        );
         let entries = entries(r1cs);
         Ok(Work { sizes, entries, group, shape, quotient, sum_h, queries, memory, compute, copy, staging })
     }
@@ -203,9 +211,10 @@ impl Work {
         for (index, witness) in witnesses.iter().enumerate() {
             // While the device is busy with the one before.
             let (staging, to) = (&mut staging[index % STAGINGS], &slots.witnesses[index]);
+            let partition = Some(first + index);
+            stream.gpu().queue_for(Stage::Witness.name(), partition);
             staging.upload(copy, witness, to)?;
             stream.wait(staging.copied())?;
-            let partition = Some(first + index);
             let Slots { a, b, c, scratch, .. } = slots;
             steps.queue(Stage::Evaluate, partition, &|| {
                 shape.evaluate(stream, Matrix::A, to, a)?;
@@ -231,6 +240,7 @@ impl Work {
     /// Reads the results and does what is left of them.
     fn finish(&self, slots: &Slots, witnesses: usize) -> Result<Vec<ProofParts>> {
         let stream = &self.compute;
+        stream.gpu().queue_for("results", None);
         for top in &slots.top[..witnesses] {
             if read(stream, *top)? != [Words::default()] {
                 let rows = self.sizes.log_domain;
@@ -342,6 +352,7 @@ impl<'a> Steps<'a> {
         self.control.check(stage)?;
         self.control.begin(stage, partition);
         let gpu = self.stream.gpu();
+        gpu.queue_for(stage.name(), partition);
         let (begin, end) = (gpu.event()?, gpu.event()?);
         self.stream.record(&begin)?;
         work()?;
@@ -353,6 +364,7 @@ impl<'a> Steps<'a> {
     /// Waits for the oldest step.
     fn retire(&mut self) -> Result<()> {
         if let Some(step) = self.queued.pop_front() {
+            self.stream.gpu().queue_for(step.stage.name(), step.partition);
             step.end.synchronize()?;
             let milliseconds = step.end.since(&step.begin)?;
             let elapsed = std::time::Duration::from_secs_f32(milliseconds.max(0.0) / 1e3);
@@ -391,7 +403,7 @@ mod tests {
     use crate::backend::cpu::CpuBackend;
     use crate::backend::Backend;
     use crate::groth16::testing::{Chain, Fixture, Hash};
-    use crate::pipeline::CancelToken;
+    use crate::pipeline::{CancelToken, Trace};
 
     fn compare<C: Circuit<Scalar> + Send>(fixture: &Fixture, circuits: Vec<C>, resident: &mut Resident, gpu: &Gpu) {
         let control = Control::new();
@@ -458,6 +470,49 @@ mod tests {
             let error = resident.prove(&gpu, &job, None).unwrap_err();
             assert!(matches!(error, Error::Cancelled { .. }), "{stage}: {error}");
             compare(&fixture, vec![Chain::small()], &mut resident, &gpu);
+        }
+    }
+
+    #[test]
+    fn a_trace_shows_the_next_witness_on_its_way_before_the_sums_of_one_are_waited_for() {
+        const COUNT: usize = 5;
+        let gpu = testing::gpu();
+        let fixture = Fixture::new(Chain::small(), 1);
+        let (control, parameters, trace) = (Control::new(), fixture.open().unwrap(), Trace::new());
+        let assign = |start| fixture.r1cs.assign(Chain { start, ..Chain::small() }, &control).unwrap();
+        let witnesses: Vec<_> = (3..3 + COUNT as u64).map(assign).collect();
+        let (r1cs, witnesses, parameters, control) = (&fixture.r1cs, &witnesses[..], &parameters, &control);
+        let job = Job { r1cs, parameters, witnesses, first_partition: 10, control };
+        gpu.traced(Some(&trace), || Resident::default().prove(&gpu, &job, None)).unwrap();
+
+        let json: serde_json::Value = serde_json::from_str(&trace.to_json().to_string()).unwrap();
+        let events: Vec<_> =
+            json["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X").collect();
+        let find = |name: &str, stage: &str, partition: Option<usize>| {
+            let of_partition = |event: &serde_json::Value| match partition {
+                Some(partition) => event["args"]["partition"] == partition + 10,
+                None => event["args"].get("partition").is_none(),
+            };
+            let fits = |event: &&&serde_json::Value| {
+                event["name"] == name && event["args"]["stage"] == stage && of_partition(event)
+            };
+            *events.iter().find(fits).unwrap_or_else(|| panic!("no {name} for {stage} of {partition:?}"))
+        };
+        for index in 0..COUNT {
+            find("r1cs_rows", "evaluate", Some(index));
+            let transform = find("ntt_meet", "transform", Some(index));
+            let sort = find("msm_digits", "sum_h", Some(index));
+            let upload = find("upload", "witness", Some(index));
+            assert!(sort["tid"] == transform["tid"] && upload["tid"] != sort["tid"], "streams of their own");
+        }
+        for stage in ["sum_l", "sum_a", "sum_b_g1", "sum_b_g2"] {
+            find("r1cs_keys", stage, None);
+        }
+        // However fast the device is: the host does not wait for its sums first.
+        for index in 0..COUNT - 1 {
+            let queued = find("upload", "witness", Some(index + 1))["args"]["queued"].as_f64().unwrap();
+            let waited = find("wait", "sum_h", Some(index))["ts"].as_f64().unwrap();
+            assert!(queued < waited, "witness {} left at {queued}, sums waited for at {waited}", index + 1);
         }
     }
 

@@ -30,11 +30,6 @@ impl Query {
         self.len
     }
 
-    /// Whether it has none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// The bases of the variables that are not bits, inputs first: the same for all witnesses.
     pub fn full_bases(&self) -> Span<u32> {
         self.full_bases.span()

@@ -67,11 +67,6 @@ impl Quotient {
         Ok(Passes::table_bytes(layout) + scalings)
     }
 
-    /// Where coefficients are.
-    pub fn layout(&self) -> Layout {
-        self.passes.layout()
-    }
-
     /// Queues the quotient: `a` and `b` are the evaluations A w and B w, with zeros for missing rows. When done, `a` has
     /// the coefficients of h out of Montgomery form in the order of [`Layout`], and `top` the last of them, number
     /// N - 1. That one must be zero: if not, a transform was computed wrongly ([`Error::Transform`]), which the caller

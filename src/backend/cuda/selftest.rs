@@ -15,8 +15,8 @@ const THREADS: usize = 64;
 const BLOCKS_EACH: u32 = 2;
 
 /// Elements of the two groups as plain words.
-type G1Words = [u64; 12];
-type G2Words = [u64; 24];
+pub(super) type G1Words = [u64; 12];
+pub(super) type G2Words = [u64; 24];
 
 const _: () = assert!(size_of::<G1Affine>() == size_of::<G1Words>() && align_of::<G1Affine>() == 8);
 const _: () = assert!(size_of::<G2Affine>() == size_of::<G2Words>() && align_of::<G2Affine>() == 8);
@@ -62,7 +62,7 @@ fn sums<P: Group>(points: &[P; THREADS]) -> [P; THREADS] {
     std::array::from_fn(|i| (points[i] + points[(i + 1) % THREADS]).double())
 }
 
-fn g1_words(point: G1Projective) -> G1Words {
+pub(super) fn g1_words(point: G1Projective) -> G1Words {
     let point = point.to_affine();
     match bool::from(point.is_identity()) {
         true => [0; 12],
@@ -71,7 +71,7 @@ fn g1_words(point: G1Projective) -> G1Words {
     }
 }
 
-fn g2_words(point: G2Projective) -> G2Words {
+pub(super) fn g2_words(point: G2Projective) -> G2Words {
     let point = point.to_affine();
     match bool::from(point.is_identity()) {
         true => [0; 24],

@@ -1,10 +1,11 @@
-//! Devices for tests: an emulated one, or a real one if `CUPOREP_TEST_GPU` is set.
+//! Devices for tests: an emulated one, or a real one if `CUPOREP_TEST_GPU` is its number.
 
 use std::ops::Deref;
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::gpu::{emulated, Gpu};
+use crate::environment::TEST_GPU_VARIABLE;
 
 /// Tests share the emulated machine unless one changes it.
 static MACHINE: RwLock<()> = RwLock::new(());
@@ -28,7 +29,7 @@ impl Deref for Shared {
 pub fn gpu() -> Shared {
     // Recursive: a test that asks twice must not wait for one that wants the machine alone.
     let machine = MACHINE.read_recursive();
-    let ordinal = std::env::var("CUPOREP_TEST_GPU").ok().and_then(|value| value.parse().ok()).unwrap_or(0);
+    let ordinal = std::env::var(TEST_GPU_VARIABLE).ok().and_then(|value| value.parse().ok()).unwrap_or(0);
     Shared { gpu: Gpu::open(ordinal).expect("the test device can be opened"), _machine: machine }
 }
 

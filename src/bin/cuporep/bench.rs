@@ -1,21 +1,24 @@
-//! bench stages.
+//! bench stages, bench kernels.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use cuporep::pipeline::{Control, Stage};
-use cuporep::{ProveRequest, Prover, Result};
+use cuporep::{measure_kernels, DeviceName, ProveRequest, Prover, Result, MEASURED_SIZES};
 use serde_json::json;
 
 use crate::input::read_c1;
 use crate::output::Output;
+use crate::prove::OnArgs;
 use crate::SectorArgs;
 
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
     /// Prove a sector several times and print the time of each stage
     Stages(StagesArgs),
+    /// Time the kernels of a GPU beside what its multipliers or its memory allow
+    Kernels(KernelsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -25,9 +28,21 @@ pub struct StagesArgs {
     /// Parameter directory [default: FIL_PROOFS_PARAMETER_CACHE, else /var/tmp/filecoin-proof-parameters]
     #[arg(long, value_name = "DIR")]
     params: Option<PathBuf>,
+    #[command(flatten)]
+    on: OnArgs,
     /// How many proofs to make; the first one also loads what later ones keep
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
     proofs: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct KernelsArgs {
+    /// The GPU, by number or UUID
+    #[arg(long, value_name = "DEVICE", default_value = "cuda:0")]
+    device: DeviceName,
+    /// The largest size, as a power of two: 22 as in a proof for 2 KiB, 27 for 32 GiB
+    #[arg(long, value_name = "N", default_value_t = 27, value_parser = clap::value_parser!(u32).range(i64::from(*MEASURED_SIZES.start())..=i64::from(*MEASURED_SIZES.end())))]
+    largest: u32,
 }
 
 /// The times of one stage: in the first proof, and in the later ones.
@@ -38,7 +53,35 @@ struct Line {
 }
 
 pub fn run(command: &BenchCommand, prover: &Prover, control: &Control, output: &Output) -> Result<()> {
-    let BenchCommand::Stages(args) = command;
+    match command {
+        BenchCommand::Stages(args) => stages(args, prover, control, output),
+        BenchCommand::Kernels(args) => kernels(args, control, output),
+    }
+}
+
+/// Prints each figure when it is there; for machines all at the end.
+fn kernels(args: &KernelsArgs, control: &Control, output: &Output) -> Result<()> {
+    let mut figures = Vec::new();
+    let head = format!("{:>10} {:>10} {:>6}  kernels of {}", "ms", "floor, ms", "ratio", args.device);
+    let mut printed = Ok(());
+    measure_kernels(&args.device, args.largest, control, &mut |figure| {
+        let ratio = figure.milliseconds / figure.floor;
+        let row = format!("{:>10.3} {:>10.3} {ratio:>6.2}  {}", figure.milliseconds, figure.floor, figure.name);
+        if printed.is_ok() && figures.is_empty() {
+            printed = output.row(&head);
+        }
+        if printed.is_ok() {
+            printed = output.row(&row);
+        }
+        figures.push(json!({"name": figure.name, "ms": figure.milliseconds, "floor_ms": figure.floor, "ratio": ratio}));
+    })?;
+    printed?;
+    output.result("", &json!({"device": args.device.to_string(), "figures": figures}))
+}
+
+fn stages(args: &StagesArgs, prover: &Prover, control: &Control, output: &Output) -> Result<()> {
+    let trace = args.on.trace()?;
+    let control = trace.watch(control.clone());
     let c1 = read_c1(&args.sector.c1)?;
     let mut lines: Vec<Line> = Vec::new();
     let (mut cold, mut warm) = (Duration::ZERO, Vec::new());
@@ -49,7 +92,7 @@ pub fn run(command: &BenchCommand, prover: &Prover, control: &Control, output: &
             sector: args.sector.sector,
             miner: Some(args.sector.miner),
             parameter_dir: args.params.clone(),
-            placement: Default::default(),
+            placement: args.on.device.clone(),
             fixed_randomness: None,
             control: control.fresh_times(),
         })?;
@@ -74,6 +117,7 @@ pub fn run(command: &BenchCommand, prover: &Prover, control: &Control, output: &
             warm.push(whole);
         }
     }
+    trace.finish()?;
     lines.sort_by_key(|line| line.stage);
     let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
     let mut text = format!("{:<12} {:>12} {:>16}\n", "stage", "first, ms", "later median, ms");

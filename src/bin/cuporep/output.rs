@@ -37,6 +37,14 @@ impl Output {
         }
     }
 
+    /// Prints a part of a result that takes long, for people.
+    pub fn row(&self, text: &str) -> Result<()> {
+        if self.json {
+            return Ok(());
+        }
+        self.line(text)
+    }
+
     /// Tells people something that the result does not say.
     pub fn notice(&self, text: &str) {
         if !self.json {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use cuporep::pipeline::Control;
+use cuporep::pipeline::{Control, Trace};
 use cuporep::{Error, FixedRandomness, Placement, ProveRequest, Prover, Result, SealProof};
 use serde_json::{json, Value};
 
@@ -21,16 +21,52 @@ pub struct ProveArgs {
     /// Make INSECURE test parameters from this seed in the parameter directory if it has none
     #[arg(long, value_name = "SEED")]
     insecure_seed: Option<u64>,
-    /// Where to prove: auto (GPUs where there are any that work, else the CPU; the CPU if BELLMAN_NO_GPU is set), cpu,
-    /// gpu (any, and not the CPU), or GPUs by number or UUID, separated by commas: cuda:0
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
-    device: Placement,
+    #[command(flatten)]
+    on: OnArgs,
     /// Write the raw proof bytes to FILE, whole or not at all, or to standard output for -
     #[arg(long, value_name = "FILE|-")]
     out: Option<PathBuf>,
     /// Fixed randomness for tests, two hexadecimal numbers; partition k uses R+k and S+k
     #[arg(long, value_name = "R,S")]
     insecure_randomness: Option<FixedRandomness>,
+}
+
+/// Where proofs are made, and whether that is watched.
+#[derive(Debug, Args)]
+pub struct OnArgs {
+    /// Where to prove: auto (GPUs where there are any that work, else the CPU; the CPU if BELLMAN_NO_GPU is set), cpu,
+    /// gpu (any, and not the CPU), or GPUs by number or UUID, separated by commas: cuda:0
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: Placement,
+    /// Write what ran when, every kernel and copy on a GPU included, to FILE for chrome://tracing or ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+}
+
+/// A trace and the file that it goes to.
+pub struct Tracing(Option<(Trace, OutputFile)>);
+
+impl OnArgs {
+    /// Begins a trace if one is wanted.
+    pub fn trace(&self) -> Result<Tracing> {
+        let begin = |path: &PathBuf| Ok((Trace::new(), OutputFile::create(path)?));
+        self.trace.as_ref().map(begin).transpose().map(Tracing)
+    }
+}
+
+impl Tracing {
+    pub fn watch(&self, control: Control) -> Control {
+        match &self.0 {
+            Some((trace, _)) => control.with_trace(trace.clone()),
+            None => control,
+        }
+    }
+
+    /// Writes the file.
+    pub fn finish(self) -> Result<()> {
+        let Some((trace, file)) = self.0 else { return Ok(()) };
+        file.finish(trace.to_json().to_string().as_bytes())
+    }
 }
 
 #[derive(Debug, Args)]
@@ -63,6 +99,8 @@ pub fn prove(args: &ProveArgs, prover: &Prover, control: Control, output: &Outpu
     let c1 = read_c1(&args.sector.c1)?;
     let to_file = args.out.as_deref().filter(|_| !to_stdout);
     let file = to_file.map(OutputFile::create).transpose()?;
+    let trace = args.on.trace()?;
+    let control = trace.watch(control);
     let params = args.params.clone().unwrap_or_else(|| prover.parameter_dir());
     if let Some(seed) = args.insecure_seed {
         let checked = prover.check(&c1, args.sector.sector, args.sector.miner, &control)?;
@@ -84,10 +122,11 @@ pub fn prove(args: &ProveArgs, prover: &Prover, control: Control, output: &Outpu
         sector: args.sector.sector,
         miner: Some(args.sector.miner),
         parameter_dir: Some(params),
-        placement: args.device.clone(),
+        placement: args.on.device.clone(),
         fixed_randomness: args.insecure_randomness.clone(),
         control,
     })?;
+    trace.finish()?;
     let machine = describe(&proof);
     match file {
         Some(file) => {

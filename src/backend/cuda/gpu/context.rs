@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use super::device::look_at;
 use super::driver::{Driver, Handle, Unavailable, OUT_OF_MEMORY, SUCCESS};
 use super::launch::Function;
+use super::tracer::Tracer;
 use super::{modules, Buffer, Event, Pinned, Plain, Properties, Stream};
 use crate::error::{Error, Result};
 
@@ -39,6 +40,7 @@ pub(super) struct Context {
     lost: AtomicI32,
     /// Bytes of all buffers.
     pub allocated: AtomicU64,
+    pub tracer: Tracer,
 }
 
 // SAFETY: the driver's functions may be called from any thread with any handle; each call makes the context current on
@@ -76,8 +78,8 @@ impl Gpu {
         // SAFETY: the driver stores the new context and makes it current; the guard takes that back.
         let code = unsafe { (driver.context_create.function)(&mut handle, BLOCKING_SYNC, device) };
         let (lost, allocated) = (AtomicI32::new(SUCCESS), AtomicU64::new(0));
-        let functions = Mutex::default();
-        let context = Context { driver, handle, properties, modules: OnceLock::new(), functions, lost, allocated };
+        let (functions, modules, tracer) = (Mutex::default(), OnceLock::new(), Tracer::default());
+        let context = Context { driver, handle, properties, modules, functions, lost, allocated, tracer };
         context.check(driver.context_create.name, code)?;
         drop(Current { driver, not_send: PhantomData });
         Ok(Gpu(Arc::new(context)))

@@ -2,6 +2,8 @@
 
 use std::ffi::{c_char, c_void, CStr, CString};
 
+use crate::environment::TEST_GPU_VARIABLE;
+
 extern "C" {
     fn cuporep_emulated_symbol(name: *const c_char) -> *mut c_void;
     fn cuporep_emulated_reset();
@@ -28,9 +30,13 @@ pub struct Census {
     pub faults: u64,
 }
 
-/// Whether the emulator takes the place of the real driver: unless `CUPOREP_TEST_GPU` is set.
+/// Whether the emulator takes the place of the real driver: where `CUPOREP_TEST_GPU` is `emulated`, and in unit tests
+/// unless it names a real device. Nobody else wants it: it is far slower than the CPU.
 pub fn wanted() -> bool {
-    std::env::var_os("CUPOREP_TEST_GPU").is_none()
+    match std::env::var_os(TEST_GPU_VARIABLE) {
+        Some(value) => value == "emulated",
+        None => cfg!(test),
+    }
 }
 
 /// The emulator's function of this name.

@@ -17,6 +17,7 @@ mod plain;
 mod stream;
 #[cfg(all(test, feature = "emulator"))]
 mod tests;
+mod tracer;
 
 pub use buffer::{Buffer, Span};
 pub use context::Gpu;

@@ -6,6 +6,7 @@ use super::context::{call, Gpu};
 use super::driver::Handle;
 use super::launch::pointers;
 use super::pinned::is_pinned;
+use super::tracer::Size;
 use super::{Arg, Pinned, Plain, Span};
 use crate::error::Result;
 
@@ -61,13 +62,15 @@ impl Stream {
         function.check(kernel, args)?;
         let mut pointers = pointers(args);
         let entry = &context.driver.launch;
-        // SAFETY: the arguments have the sizes of the kernel's parameters and live until the driver has copied them.
-        // What a kernel does with device memory cannot harm the host.
-        let code = unsafe {
-            let arguments = pointers.as_mut_ptr();
-            (entry.function)(function.handle, grid, 1, 1, block, 1, 1, shared, self.handle, arguments, null_mut())
-        };
-        context.check(entry.name, code)
+        self.note(kernel, Size::Threads { grid, block }, || {
+            // SAFETY: the arguments have the sizes of the kernel's parameters and live until the driver has copied
+            // them. What a kernel does with device memory cannot harm the host.
+            let code = unsafe {
+                let arguments = pointers.as_mut_ptr();
+                (entry.function)(function.handle, grid, 1, 1, block, 1, 1, shared, self.handle, arguments, null_mut())
+            };
+            context.check(entry.name, code)
+        })
     }
 
     /// Copies values to the device. They may be changed when this returns: pinned ones are waited for, others the
@@ -99,7 +102,10 @@ impl Stream {
         if from.is_empty() {
             return Ok(());
         }
-        call!(self.gpu.0, copy_to_device(to.address(), from.as_ptr().cast(), size_of_val(from), self.handle))
+        let bytes = size_of_val(from);
+        self.note("upload", Size::Bytes(bytes), || {
+            call!(self.gpu.0, copy_to_device(to.address(), from.as_ptr().cast(), bytes, self.handle))
+        })
     }
 
     /// Copies values from the device, after what was queued before, and waits for them.
@@ -127,7 +133,10 @@ impl Stream {
         if to.is_empty() {
             return Ok(());
         }
-        call!(self.gpu.0, copy_to_host(to.as_mut_ptr().cast(), from.address(), size_of_val(to), self.handle))
+        let bytes = size_of_val(to);
+        self.note("download", Size::Bytes(bytes), || {
+            call!(self.gpu.0, copy_to_host(to.as_mut_ptr().cast(), from.address(), bytes, self.handle))
+        })
     }
 
     /// Queues a copy within the device.
@@ -139,7 +148,9 @@ impl Stream {
         if to.is_empty() {
             return Ok(());
         }
-        call!(self.gpu.0, copy_on_device(to.address(), from.address(), to.bytes(), self.handle))
+        self.note("copy", Size::Bytes(to.bytes()), || {
+            call!(self.gpu.0, copy_on_device(to.address(), from.address(), to.bytes(), self.handle))
+        })
     }
 
     /// Queues zeros.
@@ -147,7 +158,9 @@ impl Stream {
         if to.is_empty() {
             return Ok(());
         }
-        call!(self.gpu.0, set_bytes(to.address(), 0, to.bytes(), self.handle))
+        self.note("zero", Size::Bytes(to.bytes()), || {
+            call!(self.gpu.0, set_bytes(to.address(), 0, to.bytes(), self.handle))
+        })
     }
 
     /// Marks the end of what was queued so far.
@@ -162,7 +175,12 @@ impl Stream {
 
     /// Waits until all that was queued is done. Errors of kernels appear here at the latest.
     pub fn synchronize(&self) -> Result<()> {
-        call!(self.gpu.0, stream_synchronize(self.handle))
+        self.gpu.0.tracer.wait(|| call!(self.gpu.0, stream_synchronize(self.handle)))
+    }
+
+    /// What tells it apart from other streams.
+    pub(super) fn address(&self) -> usize {
+        self.handle.addr()
     }
 }
 
@@ -186,7 +204,7 @@ impl Event {
 
     /// Waits until the stream has come to it.
     pub fn synchronize(&self) -> Result<()> {
-        call!(self.gpu.0, event_synchronize(self.handle))
+        self.gpu.0.tracer.wait(|| call!(self.gpu.0, event_synchronize(self.handle)))
     }
 
     /// Milliseconds on the device since an earlier event; both must have been reached.

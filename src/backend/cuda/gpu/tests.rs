@@ -2,6 +2,7 @@ use super::emulated::{self, census};
 use super::*;
 use crate::backend::cuda::testing;
 use crate::error::{Class, Error, Result};
+use crate::pipeline::Trace;
 
 /// The mixing function of selftest.cu.
 fn mix(x: u64) -> u64 {
@@ -271,4 +272,37 @@ fn nothing_is_left_after_many_rounds() {
     assert_eq!(census(), before);
     drop(gpu);
     assert_eq!(census(), Default::default());
+}
+
+#[test]
+fn traces_hold_what_was_queued_while_they_were_on_and_leave_nothing() {
+    let Some(_machine) = testing::machine() else { return };
+    let gpu = Gpu::open(0).unwrap();
+    let trace = Trace::new();
+    mix_on(&gpu, 300).unwrap();
+    let before = census();
+    gpu.queue_for("ignored", None);
+    gpu.traced(Some(&trace), || {
+        gpu.queue_for("mixing", Some(3));
+        mix_on(&gpu, 300)
+    })
+    .unwrap();
+    mix_on(&gpu, 300).unwrap();
+    assert_eq!(gpu.traced(None, || Ok(7)).unwrap(), 7);
+    // What was noted before an error belongs to nobody.
+    gpu.traced(Some(&trace), || mix_on(&gpu, 300).and_then(|()| gpu.allocate::<u8>(usize::MAX, "all").map(drop)))
+        .unwrap_err();
+    assert_eq!(census(), before);
+    let json = trace.to_json();
+    let events: Vec<_> = json["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X").collect();
+    let of_name = |name: &str| -> Vec<_> { events.iter().filter(|event| event["name"] == name).collect() };
+    let counts = ["upload", "zero", "selftest_mix", "download", "wait"].map(|name| of_name(name).len());
+    assert_eq!((counts, events.len()), ([1, 1, 1, 2, 2], 7));
+    assert!(events.iter().all(|event| event["args"]["stage"] == "mixing" && event["args"]["partition"] == 3));
+    assert_eq!(of_name("selftest_mix")[0]["args"]["blocks"], 2);
+    assert_eq!(of_name("upload")[0]["args"]["bytes"], 2400);
+    let time = |event: &serde_json::Value, field: &str| event[field].as_f64().unwrap();
+    let (upload, kernel) = (of_name("upload")[0], of_name("selftest_mix")[0]);
+    assert!(time(kernel, "ts") >= time(upload, "ts") + time(upload, "dur") - 1.0, "one stream, one after the other");
+    assert!(time(&kernel["args"], "queued") <= time(kernel, "ts") + time(kernel, "dur") + 1.0);
 }

@@ -1,15 +1,16 @@
 //! Times of transforms and of the quotient, beside what products or memory alone would take.
 
 use super::{Layout, Ntt};
-use crate::backend::cuda::bench::{median, scalars, Figure};
+use crate::backend::cuda::bench::{median, scalars, sizes, Report};
 use crate::backend::cuda::gpu::{Gpu, Words};
 use crate::backend::cuda::quotient::Quotient;
+use crate::backend::Figure;
 use crate::error::Result;
 
 /// Products of 32-bit limbs to 64 bits that an H200 computes in a millisecond, on 132 multiprocessors.
 const PRODUCTS: f64 = 7.6e9;
 /// Bytes that it reads and writes in a millisecond.
-const BYTES: f64 = 4.3e9;
+pub(in crate::backend::cuda) const BYTES: f64 = 4.3e9;
 
 /// Limb products of a multiplication by a constant.
 const CONSTANT: f64 = 86.0;
@@ -50,7 +51,7 @@ fn figure(gpu: &Gpu, name: String, log_size: u32, milliseconds: f64, (products, 
 }
 
 /// Times the transforms and the quotient of one size.
-fn of_size(gpu: &Gpu, log_size: u32, report: &mut dyn FnMut(Figure)) -> Result<()> {
+fn of_size(gpu: &Gpu, log_size: u32, report: Report<'_>) -> Result<()> {
     let stream = gpu.stream()?;
     let size = 1usize << log_size;
     let (a, b) = (scalars(gpu, &stream, size, 1)?, scalars(gpu, &stream, size, 2)?);
@@ -60,24 +61,24 @@ fn of_size(gpu: &Gpu, log_size: u32, report: &mut dyn FnMut(Figure)) -> Result<(
     let one = transform(ntt.layout());
     let mut transform = |name: &str, products: f64, milliseconds: f64| {
         let cost = (one.0 + products, one.1);
-        report(figure(gpu, format!("{name} transform, 2^{log_size} elements"), log_size, milliseconds, cost));
+        report(figure(gpu, format!("{name} transform, 2^{log_size} elements"), log_size, milliseconds, cost))
     };
-    transform("forward", 0.0, median(gpu, &stream, || ntt.forward(&stream, a))?);
-    transform("inverse", 0.0, median(gpu, &stream, || ntt.inverse(&stream, a))?);
-    transform("inverse coset", CONSTANT, median(gpu, &stream, || ntt.coset_inverse(&stream, a))?);
+    transform("forward", 0.0, median(gpu, &stream, || ntt.forward(&stream, a))?)?;
+    transform("inverse", 0.0, median(gpu, &stream, || ntt.inverse(&stream, a))?)?;
+    transform("coset", CONSTANT, median(gpu, &stream, || ntt.coset_forward(&stream, a))?)?;
+    transform("inverse coset", CONSTANT, median(gpu, &stream, || ntt.coset_inverse(&stream, a))?)?;
     drop(ntt);
     let quotient = Quotient::new(gpu, log_size)?;
     let milliseconds = median(gpu, &stream, || quotient.run(&stream, a, b, c, top))?;
     // Two changes to the coset and one back, and two products. Joined kernels save three and a half passes: the first
     // reads two vectors for three, two more read what was not written between two transforms, the last reads c too.
     let cost = (6.0 * one.0 + 3.0 * CONSTANT + 2.0 * GENERAL, 6.0 * one.1 - 3.5);
-    report(figure(gpu, format!("quotient, 2^{log_size} rows"), log_size, milliseconds, cost));
-    Ok(())
+    report(figure(gpu, format!("quotient, 2^{log_size} rows"), log_size, milliseconds, cost))
 }
 
 /// Times the transforms at sizes up to 2^`largest`.
-pub(in crate::backend::cuda) fn transforms(gpu: &Gpu, largest: u32, report: &mut dyn FnMut(Figure)) -> Result<()> {
-    [22, 24, 27].into_iter().filter(|&log| log <= largest).try_for_each(|log| of_size(gpu, log, report))
+pub(in crate::backend::cuda) fn transforms(gpu: &Gpu, largest: u32, report: Report<'_>) -> Result<()> {
+    sizes(&[22, 24, 27], largest).into_iter().try_for_each(|log| of_size(gpu, log, report))
 }
 
 #[cfg(all(test, feature = "emulator"))]
@@ -89,18 +90,12 @@ mod tests {
     fn figures_are_made_for_small_sizes() {
         let gpu = testing::gpu();
         let mut figures = Vec::new();
-        of_size(&gpu, 8, &mut |figure| figures.push(figure)).unwrap();
-        assert_eq!(figures.len(), 4);
+        let mut keep = |figure| {
+            figures.push(figure);
+            Ok(())
+        };
+        of_size(&gpu, 8, &mut keep).unwrap();
+        assert_eq!(figures.len(), 5);
         assert!(figures.iter().all(|figure| figure.floor > 0.0 && figure.milliseconds >= 0.0));
-    }
-
-    #[test]
-    #[ignore = "times kernels; of use on a device only"]
-    fn figures_of_the_transforms() {
-        let gpu = testing::gpu();
-        transforms(&gpu, 27, &mut |figure| {
-            println!("{:8.3} ms, floor {:8.3}: {}", figure.milliseconds, figure.floor, figure.name)
-        })
-        .unwrap();
     }
 }

@@ -57,6 +57,7 @@ impl Layout {
     }
 
     /// Where coefficient `k` is. Coefficient N - 1 is the last one in every layout.
+    #[cfg(all(test, feature = "emulator"))]
     pub fn position_of_coefficient(&self, k: usize) -> usize {
         debug_assert!(k < self.size());
         let k1 = k & ((1 << self.first) - 1);
@@ -66,6 +67,7 @@ impl Layout {
     }
 
     /// Which coefficient is at `position`.
+    #[cfg(all(test, feature = "emulator"))]
     pub fn coefficient_at(&self, position: usize) -> usize {
         debug_assert!(position < self.size());
         let k1 = position >> (self.second + self.third);

@@ -16,8 +16,10 @@ use super::gpu::{args, Arg, Gpu, Span, Stream, Words};
 use crate::error::{Error, Result};
 use crate::groth16::domain::COSET_SHIFT;
 
+pub use layout::Layout;
+#[cfg(all(test, feature = "emulator"))]
+pub use layout::MAX_LOG_SIZE;
 use layout::THREADS;
-pub use layout::{Layout, MAX_LOG_SIZE};
 pub(super) use tables::{Direction, Scaling};
 use tables::{Factor, Roots};
 

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::{Layout, Ntt, MAX_LOG_SIZE};
 use crate::backend::cpu::lane::Lanes;
 use crate::backend::cpu::ntt::Ntt as CpuNtt;
-use crate::backend::cuda::gpu::{scalar_words, scalar_words_mut, Gpu, Span, Stream, Words};
+use crate::backend::cuda::gpu::{emulated, scalar_words, scalar_words_mut, Gpu, Span, Stream, Words};
 use crate::backend::cuda::quotient::Quotient;
 use crate::backend::cuda::testing::{gpu, machine};
 use crate::error::Result;
@@ -206,7 +206,7 @@ fn a_quotients_tables_take_as_much_memory_as_was_said() {
 
 /// Whether large sizes can be tested.
 fn on_real_device() -> bool {
-    std::env::var_os("CUPOREP_TEST_GPU").is_some()
+    !emulated::wanted()
 }
 
 fn random(size: usize, seed: u64) -> Vec<Scalar> {
