@@ -2,6 +2,8 @@
 
 use std::marker::PhantomData;
 
+use super::lane::prefetch;
+
 /// An exclusively borrowed slice, handed to tasks that each touch their own elements.
 #[derive(Clone, Copy)]
 pub(super) struct SharedSlice<'a, T> {
@@ -32,6 +34,15 @@ impl<'a, T> SharedSlice<'a, T> {
         assert!(index < self.len);
         // SAFETY: in bounds; the caller keeps others away.
         unsafe { *self.start.add(index) = value }
+    }
+
+    /// Asks for element `index` to be brought near the core; nothing past the end.
+    #[inline(always)]
+    pub(super) fn bring(&self, index: usize) {
+        if index < self.len {
+            // SAFETY: in bounds.
+            prefetch(unsafe { self.start.add(index) });
+        }
     }
 
     /// Element `index`; panics past the end.

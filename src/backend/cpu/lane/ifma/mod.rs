@@ -8,7 +8,9 @@ mod limbs;
 mod points;
 mod wide;
 
-pub(crate) use field::{add, multiply, normalize, subtract, transpose, Field, Fr, Limbs, Modulus, Vector};
+#[cfg(test)]
+pub(crate) use field::add;
+pub(crate) use field::{multiply, multiply_beside, normalize, transpose, Field, Fr, Limbs, Modulus, Vector};
 pub(crate) use limbs::split;
 pub(crate) use points::{G1, G2};
 
