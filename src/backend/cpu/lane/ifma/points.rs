@@ -102,8 +102,8 @@ impl<W: Wide, P: AffinePoint<Field = W::Element>> PointLane for Lane<P, W> {
     fn decode(entry: &Self::Entry) -> P {
         let mut point = P::INFINITY;
         let (x, y) = point.coordinates_mut();
-        *x = W::to_blst(&entry.0[0]);
-        *y = W::to_blst(&entry.0[1]);
+        *x = W::to_blst_x(&entry.0[0]);
+        *y = W::to_blst_y(&entry.0[1]);
         point
     }
 
@@ -143,8 +143,8 @@ fn encode<W: Wide, P: AffinePoint<Field = W::Element>>(points: &[P], entries: &m
     let padding = P::INFINITY;
     let point = |lane: usize| points.get(lane).unwrap_or(&padding);
     let group = Group::<W> {
-        x: W::from_blst(std::array::from_fn(|lane| point(lane).x())),
-        y: W::from_blst(std::array::from_fn(|lane| point(lane).y())),
+        x: W::from_blst_x(std::array::from_fn(|lane| point(lane).x())),
+        y: W::from_blst_y(std::array::from_fn(|lane| point(lane).y())),
     };
     store(&group, entries);
 }

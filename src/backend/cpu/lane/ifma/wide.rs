@@ -1,6 +1,10 @@
 //! Eight coordinates at a time: elements of Fp, or pairs of them for Fp2 = Fp(u), u^2 = -1. Knows no points.
 //!
-//! "Small" values are below 2 p in each part: results of [`Wide::fold`] and [`Wide::from_blst`]. Products of
+//! Numbers here are Montgomery's with R = 2^416, blst's with 2^384. A point (x, y) is not converted: blst's number
+//! for x, read as one of these, is that of x / 2^32, and (x / 2^32, y / 2^48) is a point of an isomorphic curve (for
+//! a = 0 the formulas of addition do not know which). So x stays as it is, and y loses 16 bits.
+//!
+//! "Small" values are below 2 p in each part: results of folding and of [`Wide::from_blst_x`] and its like. Products of
 //! anything below 2^12 p are below 5 p; each operation says what it needs.
 
 // Limbs of several operands advance together, by index.
@@ -35,11 +39,17 @@ pub(crate) trait Wide: Copy + Send + Sync + 'static {
     /// Eight ones.
     fn one() -> Self;
 
-    /// From blst's form; small.
-    fn from_blst(elements: [&Self::Element; 8]) -> Self;
+    /// x from blst's numbers; small.
+    fn from_blst_x(elements: [&Self::Element; 8]) -> Self;
 
-    /// One element to blst's form.
-    fn to_blst(memory: &Self::Memory) -> Self::Element;
+    /// y from blst's numbers; small.
+    fn from_blst_y(elements: [&Self::Element; 8]) -> Self;
+
+    /// One x to blst's number.
+    fn to_blst_x(memory: &Self::Memory) -> Self::Element;
+
+    /// One y to blst's number.
+    fn to_blst_y(memory: &Self::Memory) -> Self::Element;
 
     /// The same element in all lanes.
     fn broadcast(memory: &Self::Memory) -> Self;
@@ -164,11 +174,14 @@ pub(crate) trait Wide: Copy + Send + Sync + 'static {
     fn inverse(&self) -> Self;
 }
 
-/// 2^448 mod p: turns blst's x 2^384 into x 2^416, and the inverse of a number in one form into the other.
-const INTO: Limbs<8> = limbs::power_of_two(&Fp::ONCE, 448);
+/// 2^448 mod p: by blst's product, turns blst's inverse of z 2^416 into 2^416 / z.
+const INVERSE: blst_fp = blst_fp { l: limbs::join(&limbs::power_of_two(&Fp::ONCE, 448)) };
 
-/// 2^352: turns x 2^416 into blst's x 2^384, by blst's product.
-const OUT_OF: blst_fp = blst_fp { l: [0, 0, 0, 0, 0, 1 << 32] };
+/// Bits that y loses.
+const LOST: u32 = 16;
+
+/// Multiplies by 2^16, by blst's product.
+const RETURN: blst_fp = blst_fp { l: limbs::join(&limbs::power_of_two(&Fp::ONCE, 384 + LOST as usize)) };
 
 /// Which bytes and shifts give limb i of a number of 48 bytes: bits 52 i to 52 i + 51.
 const SPREAD: ([u8; 64], [u64; 8], u64) = {
@@ -190,7 +203,7 @@ const SPREAD: ([u8; 64], [u64; 8], u64) = {
     (bytes, shifts, inside)
 };
 
-/// Eight numbers in blst's form.
+/// Eight of blst's numbers, limb by limb.
 #[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
 fn from_blst(elements: [&blst_fp; 8]) -> Vector<8> {
     // SAFETY: both constants have 64 bytes.
@@ -203,14 +216,36 @@ fn from_blst(elements: [&blst_fp; 8]) -> Vector<8> {
         let windows = _mm512_maskz_permutexvar_epi8(SPREAD.2, bytes, words);
         *row = _mm512_and_si512(_mm512_srlv_epi64(windows, shifts), constant(MASK));
     }
-    multiply::<8, Fp>(&Vector(transpose(&rows)), &Vector::broadcast(&INTO))
+    Vector(transpose(&rows))
 }
 
-/// One number to blst's form.
+/// Divides by 2^16 modulo p: adds the multiple of p that makes the lowest bits zero, and shifts. Less than 1.01 p.
+#[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
+fn lose_bits(value: &Vector<8>) -> Vector<8> {
+    let quotient = _mm512_madd52lo_epu64(_mm512_setzero_si512(), value.0[0], constant(Fp::INVERSE));
+    let quotient = _mm512_and_si512(quotient, constant((1 << LOST) - 1));
+    let mut limbs = value.0;
+    for limb in 0..8 {
+        limbs[limb] = _mm512_madd52lo_epu64(limbs[limb], quotient, constant(Fp::ONCE[limb]));
+        if limb > 0 {
+            limbs[limb] = _mm512_madd52hi_epu64(limbs[limb], quotient, constant(Fp::ONCE[limb - 1]));
+        }
+    }
+    let sum = normalize(limbs).0;
+    let mut shifted = [_mm512_setzero_si512(); 8];
+    for limb in 0..8 {
+        shifted[limb] = _mm512_srli_epi64::<LOST>(sum[limb]);
+        if limb < 7 {
+            let from_above = _mm512_slli_epi64::<{ BITS as u32 - LOST }>(sum[limb + 1]);
+            shifted[limb] = _mm512_or_si512(shifted[limb], _mm512_and_si512(from_above, constant(MASK)));
+        }
+    }
+    Vector(shifted)
+}
+
+/// One number as blst has it.
 fn to_blst(limbs: &Limbs<8>) -> blst_fp {
-    let mut element = blst_fp { l: limbs::join(&limbs::reduce(*limbs, &Fp::ONCE)) };
-    element.multiply(&OUT_OF);
-    element
+    blst_fp { l: limbs::join(&limbs::reduce(*limbs, &Fp::ONCE)) }
 }
 
 #[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
@@ -546,7 +581,7 @@ fn invert_lanes(value: &Vector<8>) -> Vector<8> {
     let all = multiply::<8, Fp>(&four, &others1);
     let mut single = blst_fp { l: limbs::join(&limbs::reduce(all.element(0), &Fp::ONCE)) };
     single.invert();
-    single.multiply(&blst_fp { l: limbs::join(&INTO) });
+    single.multiply(&INVERSE);
     let inverse = Vector::broadcast(&limbs::split(&single.l));
     let inverse = multiply::<8, Fp>(&inverse, &others1);
     let inverse = multiply::<8, Fp>(&inverse, &others2);
@@ -568,12 +603,23 @@ impl Wide for Vector<8> {
     }
 
     #[inline(always)]
-    fn from_blst(elements: [&blst_fp; 8]) -> Self {
+    fn from_blst_x(elements: [&blst_fp; 8]) -> Self {
         unsafe { from_blst(elements) }
     }
 
-    fn to_blst(memory: &Limbs<8>) -> blst_fp {
+    #[inline(always)]
+    fn from_blst_y(elements: [&blst_fp; 8]) -> Self {
+        unsafe { lose_bits(&from_blst(elements)) }
+    }
+
+    fn to_blst_x(memory: &Limbs<8>) -> blst_fp {
         to_blst(memory)
+    }
+
+    fn to_blst_y(memory: &Limbs<8>) -> blst_fp {
+        let mut element = to_blst(memory);
+        element.multiply(&RETURN);
+        element
     }
 
     #[inline(always)]
@@ -764,12 +810,21 @@ impl Wide for Pair {
     }
 
     #[inline(always)]
-    fn from_blst(elements: [&blst_fp2; 8]) -> Self {
-        Pair([0, 1].map(|part| Vector::from_blst(elements.map(|element| &element.fp[part]))))
+    fn from_blst_x(elements: [&blst_fp2; 8]) -> Self {
+        Pair([0, 1].map(|part| Vector::from_blst_x(elements.map(|element| &element.fp[part]))))
     }
 
-    fn to_blst(memory: &[Limbs<8>; 2]) -> blst_fp2 {
-        blst_fp2 { fp: [to_blst(&memory[0]), to_blst(&memory[1])] }
+    #[inline(always)]
+    fn from_blst_y(elements: [&blst_fp2; 8]) -> Self {
+        Pair([0, 1].map(|part| Vector::from_blst_y(elements.map(|element| &element.fp[part]))))
+    }
+
+    fn to_blst_x(memory: &[Limbs<8>; 2]) -> blst_fp2 {
+        blst_fp2 { fp: [0, 1].map(|part| Vector::to_blst_x(&memory[part])) }
+    }
+
+    fn to_blst_y(memory: &[Limbs<8>; 2]) -> blst_fp2 {
+        blst_fp2 { fp: [0, 1].map(|part| Vector::to_blst_y(&memory[part])) }
     }
 
     #[inline(always)]
