@@ -36,13 +36,16 @@ impl<'a, T> SharedSlice<'a, T> {
         unsafe { *self.start.add(index) = value }
     }
 
-    /// Asks for element `index` to be brought near the core; nothing past the end.
+    /// Asks for element `index` to be brought near the core. One past the end does no harm.
     #[inline(always)]
     pub(super) fn bring(&self, index: usize) {
-        if index < self.len {
-            // SAFETY: in bounds.
-            prefetch(unsafe { self.start.add(index) });
-        }
+        prefetch(self.start.wrapping_add(index));
+    }
+
+    /// The same for `N` elements.
+    #[inline(always)]
+    pub(super) fn bring_array<const N: usize>(&self, start: usize) {
+        prefetch(self.start.wrapping_add(start).cast::<[T; N]>());
     }
 
     /// Element `index`; panics past the end.
