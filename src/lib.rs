@@ -44,6 +44,7 @@ pub mod error;
 #[cfg(feature = "capi")]
 pub mod ffi;
 pub mod groth16;
+mod memory;
 mod panics;
 pub mod pipeline;
 pub mod porep;

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::domain::{Transform, COSET_SHIFT};
 use crate::error::{Error, Result};
+use crate::memory::zero_scalars;
 use crate::pipeline::Control;
 
 /// Elements that one task of a pointwise operation works on: under a millisecond between two checks.
@@ -38,8 +39,12 @@ pub fn quotient(
     a.resize(size, Scalar::ZERO);
     b.resize(size, Scalar::ZERO);
 
-    let mut c = a.clone();
-    combine(&mut c, &b, control, |c, b| *c *= b)?;
+    let mut c = zero_scalars(size, "a vector of the quotient")?;
+    c.par_chunks_mut(PIECE).zip(a.par_chunks(PIECE)).zip(b.par_chunks(PIECE)).try_for_each(|((c, a), b)| {
+        control.check("the quotient")?;
+        c.iter_mut().zip(a.iter().zip(b)).for_each(|(c, (a, b))| *c = *a * b);
+        Result::Ok(())
+    })?;
     transform.inverse(&mut c, control)?;
     for values in [&mut a, &mut b] {
         transform.inverse(values, control)?;

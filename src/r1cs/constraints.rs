@@ -47,6 +47,18 @@ pub trait Constraints: Send + Sync {
     fn evaluate(&self, matrix: Matrix, witness: &PartitionWitness, out: &mut [Scalar], control: &Control)
         -> Result<()>;
 
+    /// The same for a place of exactly as many elements as there are rows.
+    ///
+    /// # Errors
+    /// As [`R1cs::evaluate`].
+    fn evaluate_rows(
+        &self,
+        matrix: Matrix,
+        witness: &PartitionWitness,
+        out: &mut [Scalar],
+        control: &Control,
+    ) -> Result<()>;
+
     /// The first row that the witness does not satisfy.
     ///
     /// # Errors
@@ -102,6 +114,16 @@ macro_rules! forward {
                 control: &Control,
             ) -> Result<()> {
                 self.evaluate(matrix, witness, out, control)
+            }
+
+            fn evaluate_rows(
+                &self,
+                matrix: Matrix,
+                witness: &PartitionWitness,
+                out: &mut [Scalar],
+                control: &Control,
+            ) -> Result<()> {
+                self.evaluate_rows(matrix, witness, out, control)
             }
 
             fn first_unsatisfied(&self, witness: &PartitionWitness, control: &Control) -> Result<Option<usize>> {

@@ -170,6 +170,11 @@ impl<'a> Evaluator<'a> {
     }
 }
 
+/// Writes zeros, in parallel.
+pub(super) fn fill_with_zeros(out: &mut [Scalar]) {
+    out.par_chunks_mut(1 << 16).for_each(|part| part.fill(Scalar::ZERO));
+}
+
 /// A recorded system's rows name the variables themselves.
 #[inline(always)]
 fn own(number: u32) -> u32 {
@@ -193,16 +198,33 @@ impl R1cs {
         if out.len() != domain {
             return Err(Error::internal(format!("{} places for an evaluation on {domain} points", out.len())));
         }
+        let (rows, past) = out.split_at_mut(self.num_rows());
+        self.evaluate_rows(matrix, witness, rows, control)?;
+        fill_with_zeros(past);
+        Ok(())
+    }
+
+    /// The same for a place of exactly as many elements as there are rows.
+    ///
+    /// # Errors
+    /// As [`R1cs::evaluate`].
+    pub fn evaluate_rows(
+        &self,
+        matrix: Matrix,
+        witness: &PartitionWitness,
+        out: &mut [Scalar],
+        control: &Control,
+    ) -> Result<()> {
+        if out.len() != self.num_rows() {
+            return Err(Error::internal(format!("{} places for {} rows", out.len(), self.num_rows())));
+        }
         let evaluator = Evaluator::of(self, witness)?;
         let rows = self.matrix(matrix);
         out.par_chunks_mut(CHUNK).enumerate().try_for_each(|(chunk, out)| {
             control.check(Stage::Evaluate)?;
-            let first = (chunk * CHUNK).min(rows.len());
-            let (inside, past) = out.split_at_mut((rows.len() - first).min(out.len()));
-            for (out, row) in inside.iter_mut().zip(rows.starting_at(first, &self.dictionary)) {
+            for (out, row) in out.iter_mut().zip(rows.starting_at(chunk * CHUNK, &self.dictionary)) {
                 *out = evaluator.row(row, own);
             }
-            past.fill(Scalar::ZERO);
             Ok(())
         })
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use blstrs::Scalar;
-use ff::Field;
 use parking_lot::Mutex;
 
 use super::bases::Bases;
@@ -12,9 +11,10 @@ use super::msm::msm_g1;
 use super::ntt::Ntt;
 use super::sums::Query;
 use crate::backend::{Backend, Job};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::groth16::{quotient, Expected, Parameters, ProofParts};
-use crate::pipeline::{available_memory, Control, Stage};
+use crate::memory::zero_scalars;
+use crate::pipeline::{Control, Stage};
 use crate::r1cs::{Matrix, PartitionWitness};
 
 /// The processor. Keeps the bases of the parameters that it used last, decoded, in memory.
@@ -53,8 +53,8 @@ impl CpuBackend {
         let Job { r1cs, control, .. } = *job;
         let partition = Some(partition);
         let evaluate = |matrix| -> Result<Vec<Scalar>> {
-            let mut values = zeros(1 << r1cs.log_domain())?;
-            r1cs.evaluate(matrix, witness, &mut values, control)?;
+            let mut values = zero_scalars(1 << r1cs.log_domain(), "a vector of evaluations")?;
+            r1cs.evaluate_rows(matrix, witness, &mut values[..r1cs.num_rows()], control)?;
             Ok(values)
         };
         let (a, b) = control.stage(Stage::Evaluate, partition, || Ok((evaluate(Matrix::A)?, evaluate(Matrix::B)?)))?;
@@ -69,19 +69,6 @@ impl CpuBackend {
         let b_g2 = control.stage(Stage::SumB2, partition, || query.sum(&bases.b_g2, self.lanes, control))?;
         Ok(ProofParts { h, l, a, b_g1, b_g2 })
     }
-}
-
-/// A vector for one value a row, where there is memory for it.
-fn zeros(length: usize) -> Result<Vec<Scalar>> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(length).map_err(|_| Error::Memory {
-        what: "a vector of evaluations".into(),
-        needed: SCALAR * length as u64,
-        available: available_memory().unwrap_or(0),
-        advice: "free some memory or lift the limit on this process's address space".into(),
-    })?;
-    values.resize(length, Scalar::ZERO);
-    Ok(values)
 }
 
 /// Bytes that the sums use beside bases and scalars, at most.

@@ -122,7 +122,7 @@ impl<L: PointLane> Rows<L> {
             self.groups.resize(groups, group);
             self.lane.load(&mut self.groups, entries, &self.row);
         } else {
-            self.lane.add(&mut self.groups[..groups], entries, &self.row, &[]);
+            self.lane.add(&mut self.groups[..groups], entries, &self.row, |_| {});
         }
     }
 

@@ -5,7 +5,6 @@ mod backend;
 mod bases;
 pub mod bits;
 pub mod lane;
-mod memory;
 pub mod msm;
 pub mod ntt;
 mod shared;

@@ -2,6 +2,8 @@
 
 use std::marker::PhantomData;
 
+use super::lane::prefetch;
+
 /// An exclusively borrowed slice, handed to tasks that each touch their own elements.
 #[derive(Clone, Copy)]
 pub(super) struct SharedSlice<'a, T> {
@@ -32,6 +34,18 @@ impl<'a, T> SharedSlice<'a, T> {
         assert!(index < self.len);
         // SAFETY: in bounds; the caller keeps others away.
         unsafe { *self.start.add(index) = value }
+    }
+
+    /// Asks for element `index` to be brought near the core. One past the end does no harm.
+    #[inline(always)]
+    pub(super) fn bring(&self, index: usize) {
+        prefetch(self.start.wrapping_add(index));
+    }
+
+    /// The same for `N` elements.
+    #[inline(always)]
+    pub(super) fn bring_array<const N: usize>(&self, start: usize) {
+        prefetch(self.start.wrapping_add(start).cast::<[T; N]>());
     }
 
     /// Element `index`; panics past the end.

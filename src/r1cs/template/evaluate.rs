@@ -1,18 +1,14 @@
 //! a = A w and its like from templates and a packed witness, in parallel.
 
 use blstrs::Scalar;
-use ff::Field;
 use rayon::prelude::*;
 
 use super::block::{self, Piece};
 use super::Templates;
 use crate::error::{Error, Result};
 use crate::pipeline::{Control, Stage};
-use crate::r1cs::evaluate::Evaluator;
+use crate::r1cs::evaluate::{fill_with_zeros, Evaluator};
 use crate::r1cs::{Matrix, PartitionWitness};
-
-/// Points per piece of parallel work past the last row.
-const POINTS: usize = 1 << 16;
 
 impl Templates {
     /// `out = M w` for one of the matrices. `out` has exactly 2^[`log_domain`](Templates::log_domain) elements; those past
@@ -32,8 +28,28 @@ impl Templates {
         if out.len() != domain {
             return Err(Error::internal(format!("{} places for an evaluation on {domain} points", out.len())));
         }
+        let (rows, past) = out.split_at_mut(self.num_rows());
+        self.evaluate_rows(matrix, witness, rows, control)?;
+        fill_with_zeros(past);
+        Ok(())
+    }
+
+    /// The same for a place of exactly as many elements as there are rows.
+    ///
+    /// # Errors
+    /// As [`Templates::evaluate`].
+    pub fn evaluate_rows(
+        &self,
+        matrix: Matrix,
+        witness: &PartitionWitness,
+        out: &mut [Scalar],
+        control: &Control,
+    ) -> Result<()> {
+        if out.len() != self.num_rows() {
+            return Err(Error::internal(format!("{} places for {} rows", out.len(), self.num_rows())));
+        }
         let evaluator = self.evaluator(witness)?;
-        let (mut inside, past) = out.split_at_mut(self.num_rows());
+        let mut inside = out;
         let mut tasks = Vec::with_capacity(self.expansion.pieces.len());
         for piece in &self.expansion.pieces {
             let (own, rest) = inside.split_at_mut(piece.len as usize);
@@ -49,9 +65,7 @@ impl Templates {
                 *out = evaluator.row(row, places);
             }
             Ok(())
-        })?;
-        past.par_chunks_mut(POINTS).for_each(|past| past.fill(Scalar::ZERO));
-        Ok(())
+        })
     }
 
     /// The first row that the witness does not satisfy.

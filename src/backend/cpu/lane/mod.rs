@@ -21,9 +21,17 @@ pub(crate) enum Best {
 
 impl Lanes {
     pub(crate) fn best(self) -> Best {
+        #[cfg(target_arch = "x86_64")]
+        return self.best_with(ifma::Features::detected());
+        #[cfg(not(target_arch = "x86_64"))]
+        Best::Portable
+    }
+
+    /// The same on a processor with such instructions.
+    #[cfg(target_arch = "x86_64")]
+    fn best_with(self, features: ifma::Features) -> Best {
         match self {
-            #[cfg(target_arch = "x86_64")]
-            Lanes::Auto if ifma::available() => Best::Ifma,
+            Lanes::Auto if features.are_complete() => Best::Ifma,
             Lanes::Auto | Lanes::Portable => Best::Portable,
         }
     }
@@ -43,3 +51,25 @@ pub(crate) mod ifma;
 mod points;
 
 pub(crate) use points::{prefetch, PointLane, Portable, Reference, NEGATIVE, NONE};
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_any_one_of_the_instructions_the_portable_arithmetic_is_chosen() {
+        for features in ifma::tests::feature_sets() {
+            assert_eq!(Lanes::Auto.best_with(features), Best::Portable, "{features:?}");
+            assert_eq!(Lanes::Portable.best_with(features), Best::Portable);
+        }
+        assert_eq!(Lanes::Auto.best_with(ifma::tests::ALL), Best::Ifma);
+        assert_eq!(Lanes::Portable.best_with(ifma::tests::ALL), Best::Portable);
+    }
+
+    #[test]
+    fn the_choice_here_is_that_for_what_this_processor_has() {
+        let features = ifma::Features::detected();
+        assert_eq!(Lanes::Auto.best(), Lanes::Auto.best_with(features));
+        assert_eq!(features.are_complete(), ifma::available());
+    }
+}

@@ -48,9 +48,15 @@ pub(crate) trait PointLane: Sized {
     /// Sets accumulators to the points of `references`, `WIDTH` a group; infinity for [`NONE`].
     fn load(&mut self, groups: &mut [Self::Group], table: &[Self::Entry], references: &[Reference]);
 
-    /// Adds the points of `references` to the accumulators, `WIDTH` a group. `next` are references that the
-    /// next call will want: a hint.
-    fn add(&mut self, groups: &mut [Self::Group], table: &[Self::Entry], references: &[Reference], next: &[Reference]);
+    /// Adds the points of `references` to the accumulators, `WIDTH` a group. `hint` is called once for each group
+    /// with its number, where there is time to ask memory for what comes next.
+    fn add(
+        &mut self,
+        groups: &mut [Self::Group],
+        table: &[Self::Entry],
+        references: &[Reference],
+        hint: impl FnMut(usize),
+    );
 
     /// Adds other accumulators to the accumulators, lane by lane.
     fn add_groups(&mut self, groups: &mut [Self::Group], others: &[Self::Group]);
@@ -115,12 +121,10 @@ impl<P: AffinePoint> PointLane for Portable<P> {
         }
     }
 
-    fn add(&mut self, groups: &mut [P], table: &[P], references: &[Reference], next: &[Reference]) {
+    fn add(&mut self, groups: &mut [P], table: &[P], references: &[Reference], mut hint: impl FnMut(usize)) {
         let groups = &mut groups[..references.len()];
         self.adder.add_with(groups, |index| {
-            if let Some(point) = next.get(index).and_then(|next| table.get((next & !NEGATIVE) as usize)) {
-                prefetch(point);
-            }
+            hint(index);
             fetch(table, references[index])
         });
     }
@@ -134,17 +138,17 @@ impl<P: AffinePoint> PointLane for Portable<P> {
     }
 }
 
-/// Asks for all of `value` to be brought near the core.
+/// Asks for all of a value to be brought near the core. Does nothing to memory, so any address will do.
 #[inline(always)]
-pub(crate) fn prefetch<T>(value: &T) {
+pub(crate) fn prefetch<T>(value: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T1};
         let last = size_of::<T>().saturating_sub(1);
         // An unaligned value may reach into one more cache line than its size has: the last byte's.
         for byte in (0..last).step_by(64).chain([last]) {
-            // SAFETY: prefetching has no effect on memory, and the address lies inside `value`.
-            unsafe { _mm_prefetch::<_MM_HINT_T1>((value as *const T).cast::<i8>().add(byte)) };
+            // SAFETY: prefetching has no effect on memory.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(value.cast::<i8>().wrapping_add(byte)) };
         }
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -159,15 +159,20 @@ unsafe fn add_pieces<L: PointLane>(
     let run = block * pieces.len().div_ceil(4 * block * rayon::current_num_threads()).max(1);
     pieces.par_chunks(run).try_for_each(|all| {
         let mut rows = Rows::<L>::new();
+        rows.begin(table, references, &all[..block.min(all.len())]);
         for (index, pieces) in all.chunks(block).enumerate() {
             let following = all.get(index * block + pieces.len()..).unwrap_or(&[]);
-            for piece in following.iter().take(block) {
+            let following = &following[..block.min(following.len())];
+            for piece in following {
                 prefetch(&references[piece.start as usize]);
             }
-            rows.sum(table, references, pieces, control)?;
-            if !fresh {
+            rows.sum(table, references, pieces, sums, control)?;
+            rows.announce(references, following);
+            if fresh {
+                rows.bring(table);
+            } else {
                 // SAFETY: this task alone touches the sums of its whole pieces' buckets.
-                rows.add_each(pieces, |piece| unsafe { sums.read(piece.bucket as usize) });
+                rows.add_each(table, pieces, |piece| unsafe { sums.read(piece.bucket as usize) });
             }
             for (piece, result) in pieces.iter().zip(rows.results(pieces.len())) {
                 // SAFETY: as above, and likewise for its partial sums.
@@ -187,8 +192,9 @@ unsafe fn add_pieces<L: PointLane>(
 struct Rows<L: PointLane> {
     lane: L,
     groups: Vec<L::Group>,
+    /// The next two rows to be added. Their points have been asked for.
+    coming: [Vec<Reference>; 2],
     row: Vec<Reference>,
-    next: Vec<Reference>,
     spare: Vec<L::Entry>,
 }
 
@@ -198,33 +204,65 @@ impl<L: PointLane> Rows<L> {
         let mut lane = L::new();
         let spare = vec![L::infinity(); block];
         let group = lane.group(&L::infinity());
-        Rows { lane, groups: vec![group; L::BATCH], row: Vec::new(), next: Vec::new(), spare }
+        Rows { lane, groups: vec![group; L::BATCH], coming: Default::default(), row: Vec::new(), spare }
     }
 
-    /// Sums each piece in an accumulator of its own. `pieces` are sorted by descending length, none empty.
-    fn sum(&mut self, table: &[L::Entry], references: &[Reference], pieces: &[Piece], control: &Control) -> Result<()> {
+    /// Asks for the first rows of `pieces`.
+    fn begin(&mut self, table: &[L::Entry], references: &[Reference], pieces: &[Piece]) {
+        self.announce(references, pieces);
+        self.bring(table);
+    }
+
+    /// Says which block comes next.
+    fn announce(&mut self, references: &[Reference], pieces: &[Piece]) {
+        for (position, row) in self.coming.iter_mut().enumerate() {
+            fill::<L>(row, references, pieces, position as u32);
+        }
+    }
+
+    /// Asks for the points of the coming rows.
+    fn bring(&self, table: &[L::Entry]) {
+        self.coming.iter().flatten().for_each(|reference| bring(table, *reference));
+    }
+
+    /// Sums each piece in an accumulator of its own. `pieces` are sorted by descending length, none empty; they were
+    /// announced. The bucket sums of whole pieces are asked for at the end.
+    fn sum(
+        &mut self,
+        table: &[L::Entry],
+        references: &[Reference],
+        pieces: &[Piece],
+        sums: SharedSlice<'_, L::Entry>,
+        control: &Control,
+    ) -> Result<()> {
         let longest = pieces[0].len;
-        fill::<L>(&mut self.row, references, pieces, 0);
-        bring(table, &self.row);
-        fill::<L>(&mut self.next, references, pieces, 1);
-        bring(table, &self.next);
-        let groups = self.row.len() / L::WIDTH;
-        self.lane.load(&mut self.groups[..groups], table, &self.row);
-        std::mem::swap(&mut self.row, &mut self.next);
+        let Rows { lane, groups: accumulators, coming: [row, next], .. } = self;
+        let groups = row.len() / L::WIDTH;
+        lane.load(&mut accumulators[..groups], table, row);
+        std::mem::swap(row, next);
         for position in 1..longest {
             if position % 64 == 0 {
                 control.check("a multi-scalar multiplication")?;
             }
-            fill::<L>(&mut self.next, references, pieces, position + 1);
-            let groups = self.row.len() / L::WIDTH;
-            self.lane.add(&mut self.groups[..groups], table, &self.row, &self.next);
-            std::mem::swap(&mut self.row, &mut self.next);
+            fill::<L>(next, references, pieces, position + 1);
+            let groups = row.len() / L::WIDTH;
+            let last = next.is_empty();
+            lane.add(&mut accumulators[..groups], table, row, |group| {
+                if last {
+                    pieces[share(pieces.len(), group, groups)]
+                        .iter()
+                        .for_each(|piece| sums.bring(piece.bucket as usize));
+                } else {
+                    next[share(next.len(), group, groups)].iter().for_each(|reference| bring(table, *reference));
+                }
+            });
+            std::mem::swap(row, next);
         }
         control.check("a multi-scalar multiplication")
     }
 
-    /// Adds `point(piece)` to the accumulator of each whole piece.
-    fn add_each(&mut self, pieces: &[Piece], mut point: impl FnMut(&Piece) -> L::Entry) {
+    /// Adds `point(piece)` to the accumulator of each whole piece, and asks for the points of the coming rows.
+    fn add_each(&mut self, table: &[L::Entry], pieces: &[Piece], mut point: impl FnMut(&Piece) -> L::Entry) {
         self.row.clear();
         for (index, piece) in pieces.iter().enumerate() {
             if piece.partial == WHOLE {
@@ -236,7 +274,12 @@ impl<L: PointLane> Rows<L> {
         }
         self.row.resize(self.row.len().next_multiple_of(L::WIDTH), NONE);
         let groups = self.row.len() / L::WIDTH;
-        self.lane.add(&mut self.groups[..groups], &self.spare, &self.row, &[]);
+        let coming = &self.coming;
+        self.lane.add(&mut self.groups[..groups], &self.spare, &self.row, |group| {
+            for row in coming {
+                row[share(row.len(), group, groups)].iter().for_each(|reference| bring(table, *reference));
+            }
+        });
     }
 
     /// The first `count` accumulators as entries.
@@ -247,9 +290,17 @@ impl<L: PointLane> Rows<L> {
     }
 }
 
-/// Asks for the entries of a row.
-fn bring<T>(table: &[T], row: &[Reference]) {
-    for entry in row.iter().filter_map(|reference| table.get((reference & !NEGATIVE) as usize)) {
+/// Which of `count` things are the part of number `index` of `parts`.
+#[inline(always)]
+fn share(count: usize, index: usize, parts: usize) -> std::ops::Range<usize> {
+    let each = count.div_ceil(parts);
+    (index * each).min(count)..((index + 1) * each).min(count)
+}
+
+/// Asks for an entry.
+#[inline(always)]
+fn bring<T>(table: &[T], reference: Reference) {
+    if let Some(entry) = table.get((reference & !NEGATIVE) as usize) {
         prefetch(entry);
     }
 }

@@ -16,9 +16,9 @@ use rayon::prelude::*;
 #[cfg(target_arch = "x86_64")]
 use super::lane::ifma;
 use super::lane::{Best, Lanes, PointLane, Portable};
-use super::memory::huge_vec;
 use crate::curve::AffinePoint;
 use crate::error::{Error, Result};
+use crate::memory::huge_vec;
 use crate::pipeline::Control;
 
 /// Points whose digits are sorted together.
@@ -101,7 +101,7 @@ fn sum_in_windows<L: PointLane>(
     control: &Control,
 ) -> Result<Curve<L>> {
     let mut sums = huge_vec(L::infinity(), windows.count * windows.buckets());
-    let mut digits = vec![0; windows.count * chunk.min(bases.len())];
+    let mut digits = huge_vec(0, windows.count * chunk.min(bases.len()));
     let mut table = huge_vec(L::infinity(), chunk.min(bases.len()));
     for (index, (bases, scalars)) in bases.chunks(chunk).zip(scalars.chunks(chunk)).enumerate() {
         control.check("a multi-scalar multiplication")?;

@@ -42,7 +42,7 @@ fn block_sums<L: PointLane>(sums: &[L::Entry], control: &Control) -> Result<(Cur
     let mut total = running.clone();
     for position in 1..len {
         control.check("a multi-scalar multiplication")?;
-        lane.add(&mut running, sums, &at(position), &[]);
+        lane.add(&mut running, sums, &at(position), |_| {});
         lane.add_groups(&mut total, &running);
     }
     let mut entries = [vec![L::infinity(); segments], vec![L::infinity(); segments]];

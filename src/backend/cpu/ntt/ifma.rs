@@ -2,7 +2,9 @@
 //!
 //! Data keep blst's Montgomery factor 2^256: transforms are linear, so only the factors that multiply them
 //! need this arithmetic's own, 2^260. Values stay below 32 r between [`Eight::load`] and [`Eight::store`]:
-//! a product of anything below 32 r and a factor is below 1.91 r, and every level adds at most 2 r.
+//! a product of anything below 32 r and a factor is below 1.91 r, and every level adds at most 2 r. Limbs are
+//! carried only before they are multiplied or stored: a product's are below 2^58, and each of at most fourteen
+//! levels adds or subtracts one such, which 64 bits with a sign hold.
 
 // Limbs of several operands advance together, by index.
 #![allow(clippy::needless_range_loop)]
@@ -14,11 +16,11 @@ use blstrs::Scalar;
 
 use super::vector::Eight;
 use crate::backend::cpu::lane::ifma::{
-    add, multiply, normalize, split, subtract, transpose, Field, Fr, Limbs, Modulus, Vector,
+    multiply, multiply_beside, normalize, split, transpose, Field, Fr, Limbs, Modulus, Vector,
 };
 use crate::curve::layout;
 
-/// Eight elements, each below 32 r.
+/// Eight elements, each below 32 r, with limbs not yet carried.
 #[derive(Clone, Copy)]
 pub(super) struct Registers(Vector<5>);
 
@@ -60,12 +62,14 @@ impl Eight for Registers {
 
     #[inline(always)]
     fn scale(&mut self, factor: &Limbs<5>) {
-        unsafe { self.0 = multiply::<5, Fr>(&self.0, &Vector::broadcast(factor)) }
+        unsafe {
+            self.0 = Vector(multiply_beside::<5, Fr>(&normalize(self.0 .0), &Vector::broadcast(factor), |_| {}));
+        }
     }
 
     #[inline(always)]
     fn multiply(&mut self, factors: &Self) {
-        unsafe { self.0 = multiply::<5, Fr>(&self.0, &factors.0) }
+        unsafe { self.0 = multiply::<5, Fr>(&normalize(self.0 .0), &factors.0) }
     }
 
     #[inline(always)]
@@ -94,9 +98,11 @@ fn with_instructions<R>(work: impl FnOnce() -> R) -> R {
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
 fn cross(a: &mut Vector<5>, b: &mut Vector<5>, multiple: &Limbs<5>) {
-    let sum = add(a, b);
-    *b = subtract(a, multiple, b);
-    *a = sum;
+    for limb in 0..5 {
+        let (left, right) = (a.0[limb], b.0[limb]);
+        a.0[limb] = _mm512_add_epi64(left, right);
+        b.0[limb] = _mm512_sub_epi64(_mm512_add_epi64(left, word(multiple[limb])), right);
+    }
 }
 
 #[inline]
@@ -154,7 +160,7 @@ fn load(values: &[blst_fr; 8]) -> Registers {
     ]))
 }
 
-/// Values below 32 r, to canonical ones.
+/// Values below 32 r, limbs carried, to canonical ones.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
 fn canonical(value: &Vector<5>) -> Vector<5> {
@@ -188,7 +194,7 @@ fn canonical(value: &Vector<5>) -> Vector<5> {
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
 fn store(value: &Vector<5>, values: &mut [blst_fr; 8]) {
-    let limbs = canonical(value).0;
+    let limbs = canonical(&normalize(value.0)).0;
     let words = [
         _mm512_or_si512(limbs[0], _mm512_slli_epi64::<52>(limbs[1])),
         _mm512_or_si512(_mm512_srli_epi64::<12>(limbs[1]), _mm512_slli_epi64::<40>(limbs[2])),
@@ -220,7 +226,7 @@ fn store(value: &Vector<5>, values: &mut [blst_fr; 8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cpu::lane::ifma::available;
+    use crate::backend::cpu::lane::ifma::{add, available};
     use ff::Field as _;
     use rand::rngs::StdRng;
     use rand::SeedableRng;

@@ -22,7 +22,7 @@ use crate::groth16::domain::{root_of_unity, Transform};
 use crate::pipeline::Control;
 
 use super::lane::{Best, Lanes};
-use super::memory::huge_vec;
+use crate::memory::huge_vec;
 use plan::Plan;
 use vector::Eight;
 

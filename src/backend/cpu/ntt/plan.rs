@@ -7,10 +7,14 @@ use rayon::prelude::*;
 use super::kernel::Tree;
 use super::vector::Eight;
 use super::{inverse_of, reverse_bits, Direction};
+use crate::backend::cpu::lane::prefetch;
 use crate::backend::cpu::shared::SharedSlice;
 use crate::error::Result;
 use crate::groth16::domain::root_of_unity;
 use crate::pipeline::Control;
+
+/// How many rows ahead memory is asked for: rows lie so far apart that the core does not guess them.
+const AHEAD: usize = 16;
 
 /// Factors of one direction for N = 2^`log_rows` * 2^`log_columns`.
 pub(super) struct Plan<V: Eight> {
@@ -72,6 +76,12 @@ impl<V: Eight> Plan<V> {
                     #[inline(always)]
                     || {
                         for (row, vector) in buffer.iter_mut().enumerate() {
+                            prefetch(
+                                values
+                                    .as_ptr()
+                                    .wrapping_add(((row + AHEAD) * blocks + block) * 8)
+                                    .cast::<[Scalar; 8]>(),
+                            );
                             *vector = V::load(eight(values, (row * blocks + block) * 8));
                         }
                         self.column_tree.transform(&mut buffer);
@@ -80,6 +90,7 @@ impl<V: Eight> Plan<V> {
                             let vector = &mut buffer[reverse_bits(row, self.log_rows)];
                             vector.multiply(&factors);
                             factors.multiply(&self.ratio[block]);
+                            target.bring((row + AHEAD) * blocks + block);
                             // SAFETY: no other task writes vectors of this column block.
                             unsafe { target.write(row * blocks + block, *vector) };
                         }
@@ -115,6 +126,7 @@ impl<V: Eight> Plan<V> {
                             if let Some(output) = &self.output {
                                 vector.scale(&output[column]);
                             }
+                            target.bring_array::<8>(((column + AHEAD) * blocks + block) * 8);
                             // SAFETY: no other task touches these eight elements of any row of the result.
                             let part = unsafe { target.slice_mut((column * blocks + block) * 8, 8) };
                             vector.store(part.try_into().unwrap());

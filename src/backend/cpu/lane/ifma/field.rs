@@ -186,35 +186,83 @@ pub(crate) fn subtract<const N: usize>(a: &Vector<N>, multiple: &Limbs<N>, b: &V
     normalize(limbs)
 }
 
+/// Repeats a block with an index from 0 to 7, which is a constant in each copy.
+macro_rules! eight_times {
+    ($index:ident, $body:block) => {
+        eight_times!($index, $body, 0 1 2 3 4 5 6 7)
+    };
+    ($index:ident, $body:block, $($value:literal)*) => {
+        $({
+            let $index: usize = $value;
+            $body
+        })*
+    };
+}
+
 /// `a b / R`: the full product, then a reduction.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
 pub(crate) fn multiply<const N: usize, F: Field<N>>(a: &Vector<N>, b: &Vector<N>) -> Vector<N> {
+    // SAFETY: the instructions are available.
+    normalize(unsafe { multiply_beside::<N, F>(a, b, |_| {}) })
+}
+
+/// The same with limbs not yet carried, each below 2^58, and with other work after each of 2 N steps. Products keep
+/// two of a core's four vector units busy; what stands between their instructions runs in the others nearly for
+/// free. What stands before or after them does not: the core looks ahead over half a product at most.
+///
+/// # Safety
+/// Only inlined into code that is compiled with this module's instructions.
+#[inline(always)]
+pub(crate) unsafe fn multiply_beside<const N: usize, F: Field<N>>(
+    a: &Vector<N>,
+    b: &Vector<N>,
+    mut beside: impl FnMut(usize),
+) -> [__m512i; N] {
     let mut columns = [_mm512_setzero_si512(); 16];
-    for i in 0..N {
-        for j in 0..N {
-            columns[i + j] = _mm512_madd52lo_epu64(columns[i + j], a.0[i], b.0[j]);
+    eight_times!(i, {
+        if i < N {
+            for j in 0..N {
+                columns[i + j] = _mm512_madd52lo_epu64(columns[i + j], a.0[i], b.0[j]);
+            }
+            for j in 0..N {
+                columns[i + j + 1] = _mm512_madd52hi_epu64(columns[i + j + 1], a.0[i], b.0[j]);
+            }
+            beside(i);
         }
-        for j in 0..N {
-            columns[i + j + 1] = _mm512_madd52hi_epu64(columns[i + j + 1], a.0[i], b.0[j]);
-        }
-    }
-    reduce::<N, F>(columns)
+    });
+    reduce::<N, F>(columns, beside)
 }
 
 /// `a^2 / R`
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
 pub(crate) fn square<const N: usize, F: Field<N>>(a: &Vector<N>) -> Vector<N> {
+    // SAFETY: the instructions are available.
+    normalize(unsafe { square_beside::<N, F>(a, |_| {}) })
+}
+
+/// The same with limbs not yet carried, each below 2^58, and with other work as in [`multiply_beside`].
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(crate) unsafe fn square_beside<const N: usize, F: Field<N>>(
+    a: &Vector<N>,
+    mut beside: impl FnMut(usize),
+) -> [__m512i; N] {
     let mut columns = [_mm512_setzero_si512(); 16];
-    for i in 0..N {
-        for j in i + 1..N {
-            columns[i + j] = _mm512_madd52lo_epu64(columns[i + j], a.0[i], a.0[j]);
+    eight_times!(i, {
+        if i < N {
+            for j in i + 1..N {
+                columns[i + j] = _mm512_madd52lo_epu64(columns[i + j], a.0[i], a.0[j]);
+            }
+            for j in i + 1..N {
+                columns[i + j + 1] = _mm512_madd52hi_epu64(columns[i + j + 1], a.0[i], a.0[j]);
+            }
+            beside(i);
         }
-        for j in i + 1..N {
-            columns[i + j + 1] = _mm512_madd52hi_epu64(columns[i + j + 1], a.0[i], a.0[j]);
-        }
-    }
+    });
     for column in &mut columns {
         *column = _mm512_add_epi64(*column, *column);
     }
@@ -222,60 +270,87 @@ pub(crate) fn square<const N: usize, F: Field<N>>(a: &Vector<N>) -> Vector<N> {
         columns[2 * i] = _mm512_madd52lo_epu64(columns[2 * i], a.0[i], a.0[i]);
         columns[2 * i + 1] = _mm512_madd52hi_epu64(columns[2 * i + 1], a.0[i], a.0[i]);
     }
-    reduce::<N, F>(columns)
+    reduce::<N, F>(columns, beside)
 }
 
-/// Montgomery's reduction of the first 2 N columns, limb by limb. Each column has taken at most 4 N products
-/// of 52 bits, far below 64.
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
-fn reduce<const N: usize, F: Field<N>>(mut columns: [__m512i; 16]) -> Vector<N> {
+/// Montgomery's reduction of the first 2 N columns, limb by limb, and steps N to 2 N - 1 of other work. Each column
+/// has taken at most 4 N products of 52 bits, far below 64. The result's limbs are not yet carried.
+///
+/// # Safety
+/// As in [`multiply_beside`].
+#[inline(always)]
+unsafe fn reduce<const N: usize, F: Field<N>>(
+    mut columns: [__m512i; 16],
+    mut beside: impl FnMut(usize),
+) -> [__m512i; N] {
     let mask = constant(MASK);
     let inverse = constant(F::INVERSE);
-    for i in 0..N {
-        let quotient = _mm512_madd52lo_epu64(_mm512_setzero_si512(), columns[i], inverse);
-        // The low limb of the column plus quotient * modulus is zero by construction: it carries one unless
-        // the column's low limb is zero itself.
-        let carry = _mm512_srli_epi64::<52>(_mm512_add_epi64(columns[i], mask));
-        let carry = _mm512_madd52hi_epu64(carry, quotient, constant(F::ONCE[0]));
-        columns[i + 1] = _mm512_add_epi64(columns[i + 1], carry);
-        for j in 1..N {
-            columns[i + j] = _mm512_madd52lo_epu64(columns[i + j], quotient, constant(F::ONCE[j]));
+    eight_times!(i, {
+        if i < N {
+            let quotient = _mm512_madd52lo_epu64(_mm512_setzero_si512(), columns[i], inverse);
+            // The low limb of the column plus quotient * modulus is zero by construction: it carries one unless
+            // the column's low limb is zero itself.
+            let carry = _mm512_srli_epi64::<52>(_mm512_add_epi64(columns[i], mask));
+            let carry = _mm512_madd52hi_epu64(carry, quotient, constant(F::ONCE[0]));
+            columns[i + 1] = _mm512_add_epi64(columns[i + 1], carry);
+            for j in 1..N {
+                columns[i + j] = _mm512_madd52lo_epu64(columns[i + j], quotient, constant(F::ONCE[j]));
+            }
+            for j in 1..N {
+                columns[i + j + 1] = _mm512_madd52hi_epu64(columns[i + j + 1], quotient, constant(F::ONCE[j]));
+            }
+            beside(N + i);
         }
-        for j in 1..N {
-            columns[i + j + 1] = _mm512_madd52hi_epu64(columns[i + j + 1], quotient, constant(F::ONCE[j]));
-        }
-    }
+    });
     let mut result = [_mm512_setzero_si512(); N];
     result.copy_from_slice(&columns[N..2 * N]);
-    normalize(result)
+    result
 }
 
 /// Register i holds eight words of lane i; afterwards register j holds word j of all lanes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
 pub(crate) fn transpose(rows: &[__m512i; 8]) -> [__m512i; 8] {
-    let mut pairs = [_mm512_setzero_si512(); 8];
+    transpose_quads(&transpose_pairs(&transpose_words(rows)))
+}
+
+/// The first third of [`transpose`]: words 0 2 4 6 (then 1 3 5 7) of rows 2 i and 2 i + 1, alternating.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
+pub(super) fn transpose_words(rows: &[__m512i; 8]) -> [__m512i; 8] {
+    let mut words = [_mm512_setzero_si512(); 8];
     for i in 0..4 {
-        // Words 0 2 4 6 (then 1 3 5 7) of rows 2 i and 2 i + 1, alternating.
-        pairs[2 * i] = _mm512_unpacklo_epi64(rows[2 * i], rows[2 * i + 1]);
-        pairs[2 * i + 1] = _mm512_unpackhi_epi64(rows[2 * i], rows[2 * i + 1]);
+        words[2 * i] = _mm512_unpacklo_epi64(rows[2 * i], rows[2 * i + 1]);
+        words[2 * i + 1] = _mm512_unpackhi_epi64(rows[2 * i], rows[2 * i + 1]);
     }
-    let mut quads = [_mm512_setzero_si512(); 8];
+    words
+}
+
+/// The second third: words odd and odd + 4, then words odd + 2 and odd + 6, of four rows.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
+pub(super) fn transpose_pairs(words: &[__m512i; 8]) -> [__m512i; 8] {
+    let mut pairs = [_mm512_setzero_si512(); 8];
     for half in 0..2 {
         for odd in 0..2 {
-            let (low, high) = (pairs[4 * half + odd], pairs[4 * half + 2 + odd]);
-            // Words odd and odd + 4, then words odd + 2 and odd + 6, of four rows.
-            quads[4 * half + odd] = _mm512_shuffle_i64x2::<0x88>(low, high);
-            quads[4 * half + 2 + odd] = _mm512_shuffle_i64x2::<0xdd>(low, high);
+            let (low, high) = (words[4 * half + odd], words[4 * half + 2 + odd]);
+            pairs[4 * half + odd] = _mm512_shuffle_i64x2::<0x88>(low, high);
+            pairs[4 * half + 2 + odd] = _mm512_shuffle_i64x2::<0xdd>(low, high);
         }
     }
+    pairs
+}
+
+/// The last third: single words of all rows.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
+pub(super) fn transpose_quads(pairs: &[__m512i; 8]) -> [__m512i; 8] {
     let mut words = [_mm512_setzero_si512(); 8];
     for odd in 0..2 {
-        words[odd] = _mm512_shuffle_i64x2::<0x88>(quads[odd], quads[4 + odd]);
-        words[odd + 4] = _mm512_shuffle_i64x2::<0xdd>(quads[odd], quads[4 + odd]);
-        words[odd + 2] = _mm512_shuffle_i64x2::<0x88>(quads[2 + odd], quads[6 + odd]);
-        words[odd + 6] = _mm512_shuffle_i64x2::<0xdd>(quads[2 + odd], quads[6 + odd]);
+        words[odd] = _mm512_shuffle_i64x2::<0x88>(pairs[odd], pairs[4 + odd]);
+        words[odd + 4] = _mm512_shuffle_i64x2::<0xdd>(pairs[odd], pairs[4 + odd]);
+        words[odd + 2] = _mm512_shuffle_i64x2::<0x88>(pairs[2 + odd], pairs[6 + odd]);
+        words[odd + 6] = _mm512_shuffle_i64x2::<0xdd>(pairs[2 + odd], pairs[6 + odd]);
     }
     words
 }

@@ -9,7 +9,7 @@ use blstrs::{G1Affine, G2Affine};
 
 use super::field::Vector;
 use super::wide::{Pair, Wide};
-use crate::backend::cpu::lane::points::{prefetch, PointLane, Reference, NEGATIVE, NONE};
+use crate::backend::cpu::lane::points::{PointLane, Reference, NEGATIVE, NONE};
 use crate::curve::AffinePoint;
 
 /// Additions in G1.
@@ -50,8 +50,9 @@ struct Step {
 
 /// The lane of one curve and its scratch.
 pub(crate) struct Lane<P, W: Wide> {
+    /// One, then a denominator for each group.
     denominators: Vec<W>,
-    /// Products of the denominators before this one in its chain.
+    /// At i + 1 the product of the denominators before group i in its chain.
     products: Vec<W>,
     addends: Vec<Group<W>>,
     steps: Vec<Step>,
@@ -71,8 +72,8 @@ impl<W: Wide, P: AffinePoint<Field = W::Element>> PointLane for Lane<P, W> {
         assert!(super::available());
         let step = Step { negative: 0, special: 0, double: 0, take: 0, clear: 0 };
         Lane {
-            denominators: vec![W::ZERO; W::BATCH],
-            products: vec![W::ZERO; W::BATCH],
+            denominators: vec![W::one(); W::BATCH + 1],
+            products: vec![W::one(); W::BATCH + 1 + CHAINS],
             addends: vec![Group { x: W::ZERO, y: W::ZERO }; W::BATCH],
             steps: vec![step; W::BATCH],
             curve: std::marker::PhantomData,
@@ -101,8 +102,8 @@ impl<W: Wide, P: AffinePoint<Field = W::Element>> PointLane for Lane<P, W> {
     fn decode(entry: &Self::Entry) -> P {
         let mut point = P::INFINITY;
         let (x, y) = point.coordinates_mut();
-        *x = W::to_blst(&entry.0[0]);
-        *y = W::to_blst(&entry.0[1]);
+        *x = W::to_blst_x(&entry.0[0]);
+        *y = W::to_blst_y(&entry.0[1]);
         point
     }
 
@@ -110,8 +111,14 @@ impl<W: Wide, P: AffinePoint<Field = W::Element>> PointLane for Lane<P, W> {
         unsafe { load(groups, table, references) }
     }
 
-    fn add(&mut self, groups: &mut [Group<W>], table: &[Self::Entry], references: &[Reference], next: &[Reference]) {
-        unsafe { add_references(self, groups, table, references, next) }
+    fn add(
+        &mut self,
+        groups: &mut [Group<W>],
+        table: &[Self::Entry],
+        references: &[Reference],
+        hint: impl FnMut(usize),
+    ) {
+        unsafe { add_references(self, groups, table, references, hint) }
     }
 
     fn add_groups(&mut self, groups: &mut [Group<W>], others: &[Group<W>]) {
@@ -136,8 +143,8 @@ fn encode<W: Wide, P: AffinePoint<Field = W::Element>>(points: &[P], entries: &m
     let padding = P::INFINITY;
     let point = |lane: usize| points.get(lane).unwrap_or(&padding);
     let group = Group::<W> {
-        x: W::from_blst(std::array::from_fn(|lane| point(lane).x())),
-        y: W::from_blst(std::array::from_fn(|lane| point(lane).y())),
+        x: W::from_blst_x(std::array::from_fn(|lane| point(lane).x())),
+        y: W::from_blst_y(std::array::from_fn(|lane| point(lane).y())),
     };
     store(&group, entries);
 }
@@ -150,11 +157,11 @@ fn store<W: Wide>(group: &Group<W>, entries: &mut [Entry<W::Memory>]) {
     }
 }
 
-/// Eight points of the table as they are, which of them are to be negated, and which exist at all (the others
-/// are some point of the table).
+/// Eight places in the table, which of their points are to be negated, and which exist at all (the others are some
+/// point of the table).
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
-fn gather<W: Wide>(table: &[Entry<W::Memory>], references: &[Reference; 8]) -> (Group<W>, __mmask8, __mmask8) {
+fn look_up<'a, M>(table: &'a [Entry<M>], references: &[Reference; 8]) -> ([&'a [M; 2]; 8], __mmask8, __mmask8) {
     // SAFETY: reads eight references.
     let packed = unsafe { _mm256_loadu_si256(references.as_ptr().cast()) };
     let present = _mm256_cmpneq_epi32_mask(packed, _mm256_set1_epi32(NONE as i32));
@@ -166,12 +173,8 @@ fn gather<W: Wide>(table: &[Entry<W::Memory>], references: &[Reference; 8]) -> (
     // SAFETY: writes eight indices.
     unsafe { _mm256_storeu_si256(indices.as_mut_ptr().cast(), places) };
     // SAFETY: each index was compared with the table's length.
-    let entries = indices.map(|index| unsafe { table.get_unchecked(index as usize) });
-    let group = Group {
-        x: W::load(std::array::from_fn(|lane| &entries[lane].0[0])),
-        y: W::load(std::array::from_fn(|lane| &entries[lane].0[1])),
-    };
-    (group, negative, present)
+    let points = indices.map(|index| unsafe { &table.get_unchecked(index as usize).0 });
+    (points, negative, present)
 }
 
 #[inline]
@@ -187,10 +190,11 @@ fn load<W: Wide>(groups: &mut [Group<W>], table: &[Entry<W::Memory>], references
             *group = Group { x: W::ZERO, y: W::ZERO };
             continue;
         }
-        let (points, negative, present) = gather::<W>(table, references);
-        let negated = W::difference(&W::ZERO, &points.y);
-        let y = W::choose(negative & !points.y.zero_lanes(), &points.y, &negated);
-        group.x = W::choose(present, &W::ZERO, &points.x);
+        let (points, negative, present) = look_up(table, references);
+        let [x, y] = [0, 1].map(|part| W::load(points.map(|point| &point[part])));
+        let negated = W::difference(&W::ZERO, &y);
+        let y = W::choose(negative & !y.zero_lanes(), &y, &negated);
+        group.x = W::choose(present, &W::ZERO, &x);
         group.y = W::choose(present, &W::ZERO, &y);
     }
 }
@@ -201,7 +205,7 @@ fn add_references<P, W: Wide>(
     groups: &mut [Group<W>],
     table: &[Entry<W::Memory>],
     references: &[Reference],
-    next: &[Reference],
+    mut hint: impl FnMut(usize),
 ) {
     assert_eq!(references.len(), 8 * groups.len());
     for (batch, groups) in groups.chunks_mut(W::BATCH).enumerate() {
@@ -209,16 +213,12 @@ fn add_references<P, W: Wide>(
         batch_add(
             lane,
             groups,
-            |index| gather(table, eight(references, first + index)),
-            |index| {
-                if 8 * (first + index) + 8 <= next.len() {
-                    for reference in eight(next, first + index) {
-                        if let Some(entry) = table.get((reference & !NEGATIVE) as usize) {
-                            prefetch(entry);
-                        }
-                    }
-                }
+            |index, (product, a, b), x, point, difference| {
+                let (points, negative, present) = look_up(table, eight(references, first + index));
+                W::product_and_load(product, a, b, points, x, (&mut point.x, &mut point.y), difference);
+                (negative, present)
             },
+            |index| hint(first + index),
         );
     }
 }
@@ -227,80 +227,100 @@ fn add_references<P, W: Wide>(
 fn add_groups<P, W: Wide>(lane: &mut Lane<P, W>, groups: &mut [Group<W>], others: &[Group<W>]) {
     assert_eq!(groups.len(), others.len());
     for (groups, others) in groups.chunks_mut(W::BATCH).zip(others.chunks(W::BATCH)) {
-        batch_add(lane, groups, |index| (others[index], 0, 0xff), |_| {});
+        batch_add(
+            lane,
+            groups,
+            |index, (product, a, b), x, point, difference| {
+                W::product(product, a, b);
+                *point = others[index];
+                *difference = W::difference(&point.x, x);
+                (0, 0xff)
+            },
+            |_| {},
+        );
     }
 }
 
-/// `groups[i] += addend(i)` with one inversion; `addend` gives points, their signs and which lanes take part.
+/// `groups[i] += addend(i)` with one inversion. `addend` writes points and the differences of their x and those that
+/// it is given, and returns which points to subtract and which lanes take part; beside that it computes a product.
 /// `hint` is called once for each group while products keep the core busy.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
 fn batch_add<P, W: Wide>(
     lane: &mut Lane<P, W>,
     groups: &mut [Group<W>],
-    mut addend: impl FnMut(usize) -> (Group<W>, __mmask8, __mmask8),
+    mut addend: impl FnMut(usize, (&mut W, &W, &W), &W, &mut Group<W>, &mut W) -> (__mmask8, __mmask8),
     mut hint: impl FnMut(usize),
 ) {
     let count = groups.len();
-    assert!(count <= W::BATCH && lane.denominators.len() == W::BATCH && lane.products.len() == W::BATCH);
-    assert!(lane.addends.len() == W::BATCH && lane.steps.len() == W::BATCH);
-    let one = W::one();
-    let mut chains = [one; CHAINS];
-    for start in (0..count).step_by(CHAINS) {
-        let end = (start + CHAINS).min(count);
-        for (index, accumulator) in groups.iter().enumerate().take(end).skip(start) {
-            let (point, negative, present) = addend(index);
-            let difference = W::difference(&point.x, &accumulator.x);
-            lane.addends[index] = point;
-            lane.denominators[index] = difference;
-            lane.steps[index] = Step { negative, special: 0, double: 0, take: 0, clear: 0 };
-            let suspect = difference.suspect_lanes() | point.y.zero_lanes() | accumulator.y.zero_lanes();
-            if suspect != 0 || present != 0xff {
-                exceptions(lane, index, accumulator, present);
-            }
-        }
-        for index in start..end {
-            let chain = &mut chains[index - start];
-            lane.products[index] = *chain;
-            W::product(chain, &lane.products[index], &lane.denominators[index]);
+    assert!(count <= W::BATCH && lane.addends.len() == W::BATCH && lane.steps.len() == W::BATCH);
+    assert!(lane.denominators.len() == W::BATCH + 1 && lane.products.len() == W::BATCH + 1 + CHAINS);
+    // The product beside group i continues the chain of group i - 1; for the first group it is one times one.
+    for (index, accumulator) in groups.iter().enumerate() {
+        let (before, after) = lane.products.split_at_mut(index + CHAINS);
+        let (done, own) = lane.denominators.split_at_mut(index + 1);
+        let (point, own) = (&mut lane.addends[index], &mut own[0]);
+        let product = (&mut after[0], &before[index], &done[index]);
+        let (negative, present) = addend(index, product, &accumulator.x, point, own);
+        let suspect = own.suspect_lanes() | point.y.zero_lanes() | accumulator.y.zero_lanes();
+        lane.steps[index] = Step { negative, special: 0, double: 0, take: 0, clear: 0 };
+        if suspect != 0 || present != 0xff {
+            exceptions(lane, index, accumulator, present);
         }
     }
-    let mut inverses = invert(&chains);
-    let mut scratch = [one; CHAINS];
-    let mut slopes = [one; CHAINS];
-    let mut results = [one; CHAINS];
+    let (before, after) = lane.products.split_at_mut(count + CHAINS);
+    W::product(&mut after[0], &before[count], &lane.denominators[count]);
+    // Where each chain ends: group i continues chain i modulo CHAINS.
+    let ends = std::array::from_fn(|k| lane.products[1 + count + (k + CHAINS - count % CHAINS) % CHAINS]);
+    // The inverses of what the chains come to before this round of groups, and after it.
+    let mut inverses = [invert::<W>(&ends); 2];
+    let [mut reciprocals, mut numerators, mut slopes, mut xs, mut products] = [[W::ZERO; CHAINS]; 5];
     for start in (0..count).step_by(CHAINS).rev() {
         let width = CHAINS.min(count - start);
-        for k in 0..width {
-            W::product(&mut scratch[k], &inverses[k], &lane.products[start + k]);
-            let last = inverses[k];
-            W::product(&mut inverses[k], &last, &lane.denominators[start + k]);
-        }
-        for k in 0..width {
-            hint(start + k);
-            slopes[k] = numerator(&groups[start + k], &lane.addends[start + k], &lane.steps[start + k]);
-        }
-        for k in 0..width {
-            let numerator = slopes[k];
-            W::product(&mut slopes[k], &numerator, &scratch[k]);
-        }
-        // x = slope^2 - x1 - x2, y = slope (x1 - x) - y1
-        for k in 0..width {
-            W::squared(&mut scratch[k], &slopes[k]);
-        }
+        let (even, odd) = inverses.split_at_mut(1);
+        let (after, before) =
+            if (start / CHAINS).is_multiple_of(2) { (&even[0], &mut odd[0]) } else { (&odd[0], &mut even[0]) };
         for k in 0..width {
             let (accumulator, point) = (&groups[start + k], &lane.addends[start + k]);
-            results[k] = W::fold_less_two(&scratch[k], &accumulator.x, &point.x);
-            scratch[k] = W::difference(&accumulator.x, &results[k]);
-        }
-        for k in 0..width {
-            let run = scratch[k];
-            W::product(&mut scratch[k], &slopes[k], &run);
-        }
-        for k in 0..width {
-            let accumulator = &mut groups[start + k];
-            let sum = Group { x: results[k], y: W::fold_less(&scratch[k], &accumulator.y) };
             let step = &lane.steps[start + k];
+            W::product_and_signed_difference(
+                &mut reciprocals[k],
+                &after[k],
+                &lane.products[start + k + 1],
+                [&accumulator.y, &point.y],
+                step.negative,
+                &mut numerators[k],
+            );
+            if step.double != 0 {
+                numerators[k] = W::choose(step.double, &numerators[k], &tangent_numerator(accumulator));
+            }
+            hint(start + k);
+            W::product(&mut before[k], &after[k], &lane.denominators[start + k + 1]);
+        }
+        for k in 0..width {
+            W::product(&mut slopes[k], &numerators[k], &reciprocals[k]);
+        }
+        // x = slope^2 - x1 - x2, y = slope (x1 - x) - y1: while one point is multiplied, the one before it is added.
+        let (squares, runs) = (&mut reciprocals, &mut numerators);
+        let both_x = |k: usize| [&groups[start + k].x, &lane.addends[start + k].x];
+        W::square_of_slope(&mut squares[0], &slopes[0]);
+        for k in 1..width {
+            let (done, own) = squares.split_at_mut(k);
+            let (square, x, run) = (&mut own[0], &mut xs[k - 1], &mut runs[k - 1]);
+            W::square_and_x_and_run(square, &slopes[k], &done[k - 1], both_x(k - 1), x, run);
+        }
+        W::x_and_run(&squares[width - 1], both_x(width - 1), &mut xs[width - 1], &mut runs[width - 1]);
+        let ys = squares;
+        W::product_of_run(&mut products[0], &slopes[0], &runs[0]);
+        for k in 1..width {
+            let (done, own) = products.split_at_mut(k);
+            let y1 = &groups[start + k - 1].y;
+            W::product_and_y(&mut own[0], &slopes[k], &runs[k], &done[k - 1], y1, &mut ys[k - 1]);
+        }
+        ys[width - 1] = W::y(&products[width - 1], &groups[start + width - 1].y);
+        for k in 0..width {
+            let (accumulator, step) = (&mut groups[start + k], &lane.steps[start + k]);
+            let sum = Group { x: xs[k], y: ys[k] };
             if step.special == 0 {
                 *accumulator = sum;
             } else {
@@ -317,7 +337,7 @@ fn batch_add<P, W: Wide>(
 #[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
 fn exceptions<P, W: Wide>(lane: &mut Lane<P, W>, index: usize, accumulator: &Group<W>, present: __mmask8) {
     let negative = lane.steps[index].negative;
-    let (point, denominator) = (&mut lane.addends[index], &mut lane.denominators[index]);
+    let (point, denominator) = (&mut lane.addends[index], &mut lane.denominators[index + 1]);
     let exists = present & !point.y.zero_lanes();
     let empty = accumulator.y.zero_lanes();
     let same_x = exists & !empty & denominator.multiple_lanes();
@@ -329,17 +349,14 @@ fn exceptions<P, W: Wide>(lane: &mut Lane<P, W>, index: usize, accumulator: &Gro
     lane.steps[index] = Step { negative: 0, special: !ordinary, double, take: exists & empty, clear: same_x & !double };
 }
 
-/// The slope's numerator: the difference of the y, or 3 x^2 where a point is doubled (both curves have a = 0).
-#[inline]
+/// 3 x^2, which over 2 y is the slope of the tangent (both curves have a = 0).
+#[cold]
+#[inline(never)]
 #[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
-fn numerator<W: Wide>(accumulator: &Group<W>, point: &Group<W>, step: &Step) -> W {
-    let chord = W::signed_difference(&accumulator.y, &point.y, step.negative);
-    if step.double == 0 {
-        return chord;
-    }
+fn tangent_numerator<W: Wide>(point: &Group<W>) -> W {
     let mut square = W::ZERO;
-    W::squared(&mut square, &accumulator.x);
-    W::choose(step.double, &chord, &W::sum(&W::sum(&square, &square), &square))
+    W::squared(&mut square, &point.x);
+    W::sum(&W::sum(&square, &square), &square)
 }
 
 /// Writes the lanes that are not ordinary sums as they must be.
@@ -432,7 +449,7 @@ mod tests {
                     lane.add_groups(&mut sums, &others);
                     expected.iter_mut().for_each(|sum| *sum = sum.double());
                 } else {
-                    lane.add(&mut sums, &table, &references, &[]);
+                    lane.add(&mut sums, &table, &references, |_| {});
                     for (sum, reference) in expected.iter_mut().zip(&references) {
                         *sum += &signed(&points, *reference);
                     }
@@ -474,7 +491,7 @@ mod tests {
         lane.load(&mut sums, &table, &row(&mut rng));
         for _ in 0..50 {
             let references = row(&mut rng);
-            lane.add(&mut sums, &table, &references, &[]);
+            lane.add(&mut sums, &table, &references, |_| {});
             let mut entries = vec![L::infinity(); 8 * L::BATCH];
             lane.store(&sums, &mut entries);
             for limbs in entries.iter().flat_map(|entry| entry.0.iter().flat_map(AsLimbs::parts)) {
@@ -521,7 +538,7 @@ mod tests {
         let mut sums = vec![lane.group(&G1::infinity()); 1];
         let references = [0, 1, NONE, 0, 1, 1, 1, 0];
         lane.load(&mut sums, &table, &references);
-        lane.add(&mut sums, &table, &references, &[]);
+        lane.add(&mut sums, &table, &references, |_| {});
         let mut entries = vec![G1::infinity(); 8];
         lane.store(&sums, &mut entries);
         let double = blstrs::G1Projective::from(generator).double().to_affine();

@@ -1,6 +1,10 @@
 //! Eight coordinates at a time: elements of Fp, or pairs of them for Fp2 = Fp(u), u^2 = -1. Knows no points.
 //!
-//! "Small" values are below 2 p in each part: results of [`Wide::fold`] and [`Wide::from_blst`]. Products of
+//! Numbers here are Montgomery's with R = 2^416, blst's with 2^384. A point (x, y) is not converted: blst's number
+//! for x, read as one of these, is that of x / 2^32, and (x / 2^32, y / 2^48) is a point of an isomorphic curve (for
+//! a = 0 the formulas of addition do not know which). So x stays as it is, and y loses 16 bits.
+//!
+//! "Small" values are below 2 p in each part: results of folding and of [`Wide::from_blst_x`] and its like. Products of
 //! anything below 2^12 p are below 5 p; each operation says what it needs.
 
 // Limbs of several operands advance together, by index.
@@ -11,7 +15,8 @@ use std::arch::x86_64::*;
 use blst::{blst_fp, blst_fp2};
 
 use super::field::{
-    add, constant, multiply, normalize, square, subtract, transpose, Field, Fp, Limbs, Modulus, Vector,
+    add, constant, multiply, multiply_beside, normalize, square, square_beside, subtract, transpose, transpose_pairs,
+    transpose_quads, transpose_words, Field, Fp, Limbs, Modulus, Vector,
 };
 use super::limbs::{self, BITS, MASK};
 use crate::curve::Coordinate;
@@ -24,7 +29,7 @@ pub(crate) trait Wide: Copy + Send + Sync + 'static {
     /// An element in memory, by limbs.
     type Memory: Copy + Send + Sync;
 
-    /// Groups of points that share an inversion: some 300 kB of scratch, which a core's cache holds.
+    /// Groups of points that share an inversion: some 400 kB of scratch, which a core's cache holds.
     const BATCH: usize;
     /// Eight zeros, all bits zero.
     const ZERO: Self;
@@ -34,11 +39,17 @@ pub(crate) trait Wide: Copy + Send + Sync + 'static {
     /// Eight ones.
     fn one() -> Self;
 
-    /// From blst's form; small.
-    fn from_blst(elements: [&Self::Element; 8]) -> Self;
+    /// x from blst's numbers; small.
+    fn from_blst_x(elements: [&Self::Element; 8]) -> Self;
 
-    /// One element to blst's form.
-    fn to_blst(memory: &Self::Memory) -> Self::Element;
+    /// y from blst's numbers; small.
+    fn from_blst_y(elements: [&Self::Element; 8]) -> Self;
+
+    /// One x to blst's number.
+    fn to_blst_x(memory: &Self::Memory) -> Self::Element;
+
+    /// One y to blst's number.
+    fn to_blst_y(memory: &Self::Memory) -> Self::Element;
 
     /// The same element in all lanes.
     fn broadcast(memory: &Self::Memory) -> Self;
@@ -70,6 +81,83 @@ pub(crate) trait Wide: Copy + Send + Sync + 'static {
     /// `product + 3 p - a` made small, for a product and small a.
     fn fold_less(product: &Self, a: &Self) -> Self;
 
+    /// `result = a * b`, and beside it: eight points from memory, and the [`Wide::difference`] of their x and `x`.
+    #[inline(always)]
+    fn product_and_load(
+        result: &mut Self,
+        a: &Self,
+        b: &Self,
+        memory: [&[Self::Memory; 2]; 8],
+        x: &Self,
+        point: (&mut Self, &mut Self),
+        difference: &mut Self,
+    ) {
+        Self::product(result, a, b);
+        *point.0 = Self::load(memory.map(|point| &point[0]));
+        *point.1 = Self::load(memory.map(|point| &point[1]));
+        *difference = Self::difference(point.0, x);
+    }
+
+    /// `result = a * b`, and beside it [`Wide::signed_difference`] of `from` and `to`.
+    #[inline(always)]
+    fn product_and_signed_difference(
+        result: &mut Self,
+        a: &Self,
+        b: &Self,
+        [from, to]: [&Self; 2],
+        negative: __mmask8,
+        difference: &mut Self,
+    ) {
+        Self::product(result, a, b);
+        *difference = Self::signed_difference(from, to, negative);
+    }
+
+    /// `square = slope^2`, for [`Wide::x_and_run`] only.
+    #[inline(always)]
+    fn square_of_slope(square: &mut Self, slope: &Self) {
+        Self::squared(square, slope);
+    }
+
+    /// x = slope^2 - x1 - x2 made small from the square of the slope, and [`Wide::difference`] of x1 and x.
+    #[inline(always)]
+    fn x_and_run(square: &Self, [x1, x2]: [&Self; 2], x: &mut Self, run: &mut Self) {
+        *x = Self::fold_less_two(square, x1, x2);
+        *run = Self::difference(x1, x);
+    }
+
+    /// [`Wide::square_of_slope`] of one point, and beside it [`Wide::x_and_run`] of another.
+    #[inline(always)]
+    fn square_and_x_and_run(
+        square: &mut Self,
+        slope: &Self,
+        other: &Self,
+        x1_x2: [&Self; 2],
+        x: &mut Self,
+        run: &mut Self,
+    ) {
+        Self::square_of_slope(square, slope);
+        Self::x_and_run(other, x1_x2, x, run);
+    }
+
+    /// `product = slope * run`, for [`Wide::y`] only.
+    #[inline(always)]
+    fn product_of_run(product: &mut Self, slope: &Self, run: &Self) {
+        Self::product(product, slope, run);
+    }
+
+    /// y = slope run - y1 made small from the product.
+    #[inline(always)]
+    fn y(product: &Self, y1: &Self) -> Self {
+        Self::fold_less(product, y1)
+    }
+
+    /// [`Wide::product_of_run`] of one point, and beside it [`Wide::y`] of another.
+    #[inline(always)]
+    fn product_and_y(product: &mut Self, slope: &Self, run: &Self, other: &Self, y1: &Self, y: &mut Self) {
+        Self::product_of_run(product, slope, run);
+        *y = Self::y(other, y1);
+    }
+
     /// `b` in the lanes of `mask`, `a` in the others.
     fn choose(mask: __mmask8, a: &Self, b: &Self) -> Self;
 
@@ -86,11 +174,14 @@ pub(crate) trait Wide: Copy + Send + Sync + 'static {
     fn inverse(&self) -> Self;
 }
 
-/// 2^448 mod p: turns blst's x 2^384 into x 2^416, and the inverse of a number in one form into the other.
-const INTO: Limbs<8> = limbs::power_of_two(&Fp::ONCE, 448);
+/// 2^448 mod p: by blst's product, turns blst's inverse of z 2^416 into 2^416 / z.
+const INVERSE: blst_fp = blst_fp { l: limbs::join(&limbs::power_of_two(&Fp::ONCE, 448)) };
 
-/// 2^352: turns x 2^416 into blst's x 2^384, by blst's product.
-const OUT_OF: blst_fp = blst_fp { l: [0, 0, 0, 0, 0, 1 << 32] };
+/// Bits that y loses.
+const LOST: u32 = 16;
+
+/// Multiplies by 2^16, by blst's product.
+const RETURN: blst_fp = blst_fp { l: limbs::join(&limbs::power_of_two(&Fp::ONCE, 384 + LOST as usize)) };
 
 /// Which bytes and shifts give limb i of a number of 48 bytes: bits 52 i to 52 i + 51.
 const SPREAD: ([u8; 64], [u64; 8], u64) = {
@@ -112,7 +203,7 @@ const SPREAD: ([u8; 64], [u64; 8], u64) = {
     (bytes, shifts, inside)
 };
 
-/// Eight numbers in blst's form.
+/// Eight of blst's numbers, limb by limb.
 #[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
 fn from_blst(elements: [&blst_fp; 8]) -> Vector<8> {
     // SAFETY: both constants have 64 bytes.
@@ -125,14 +216,36 @@ fn from_blst(elements: [&blst_fp; 8]) -> Vector<8> {
         let windows = _mm512_maskz_permutexvar_epi8(SPREAD.2, bytes, words);
         *row = _mm512_and_si512(_mm512_srlv_epi64(windows, shifts), constant(MASK));
     }
-    multiply::<8, Fp>(&Vector(transpose(&rows)), &Vector::broadcast(&INTO))
+    Vector(transpose(&rows))
 }
 
-/// One number to blst's form.
+/// Divides by 2^16 modulo p: adds the multiple of p that makes the lowest bits zero, and shifts. Less than 1.01 p.
+#[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
+fn lose_bits(value: &Vector<8>) -> Vector<8> {
+    let quotient = _mm512_madd52lo_epu64(_mm512_setzero_si512(), value.0[0], constant(Fp::INVERSE));
+    let quotient = _mm512_and_si512(quotient, constant((1 << LOST) - 1));
+    let mut limbs = value.0;
+    for limb in 0..8 {
+        limbs[limb] = _mm512_madd52lo_epu64(limbs[limb], quotient, constant(Fp::ONCE[limb]));
+        if limb > 0 {
+            limbs[limb] = _mm512_madd52hi_epu64(limbs[limb], quotient, constant(Fp::ONCE[limb - 1]));
+        }
+    }
+    let sum = normalize(limbs).0;
+    let mut shifted = [_mm512_setzero_si512(); 8];
+    for limb in 0..8 {
+        shifted[limb] = _mm512_srli_epi64::<LOST>(sum[limb]);
+        if limb < 7 {
+            let from_above = _mm512_slli_epi64::<{ BITS as u32 - LOST }>(sum[limb + 1]);
+            shifted[limb] = _mm512_or_si512(shifted[limb], _mm512_and_si512(from_above, constant(MASK)));
+        }
+    }
+    Vector(shifted)
+}
+
+/// One number as blst has it.
 fn to_blst(limbs: &Limbs<8>) -> blst_fp {
-    let mut element = blst_fp { l: limbs::join(&limbs::reduce(*limbs, &Fp::ONCE)) };
-    element.multiply(&OUT_OF);
-    element
+    blst_fp { l: limbs::join(&limbs::reduce(*limbs, &Fp::ONCE)) }
 }
 
 #[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
@@ -236,8 +349,8 @@ const MULTIPLES: [[u64; 8]; 8] = {
 /// Since 2^381 = 1.2307 p, what remains is below (1.2307 + 0.2307 q) p. For v below 5.01 p that is below
 /// 1.93 p: q = 3 leaves at most that, and q = 4 begins at 4.92 p, which leaves little. For v below 8.1 p it is
 /// below 2.4 p, and a second round leaves less than 1.47 p. The quotient is read off the top limb before the
-/// carries, which may change it by a few units: one too much leaves the result positive, one too few within
-/// the bound.
+/// carries, which may raise it by less than 70 units of 2^364 (a rough product's limbs are below 2^58) or lower it
+/// by two: one too much leaves the result positive, one too few within the bound.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
 fn fold(mut limbs: [__m512i; 8]) -> Vector<8> {
@@ -248,6 +361,202 @@ fn fold(mut limbs: [__m512i; 8]) -> Vector<8> {
         limbs[limb] = _mm512_sub_epi64(limbs[limb], _mm512_permutexvar_epi64(quotient, row));
     }
     normalize(limbs)
+}
+
+/// Takes limbs from the lowest up, carries between them, and stores them. The top limb keeps the rest.
+struct Carrier<'a> {
+    carry: __m512i,
+    result: &'a mut Vector<8>,
+}
+
+impl<'a> Carrier<'a> {
+    #[inline(always)]
+    fn new(result: &'a mut Vector<8>) -> Self {
+        // SAFETY: see the trait.
+        Carrier { carry: unsafe { _mm512_setzero_si512() }, result }
+    }
+
+    #[inline(always)]
+    fn put(&mut self, limb: usize, value: __m512i) -> __m512i {
+        // SAFETY: see the trait.
+        unsafe {
+            let value = _mm512_add_epi64(value, self.carry);
+            self.carry = _mm512_srai_epi64::<52>(value);
+            let value = if limb < 7 { _mm512_and_si512(value, constant(MASK)) } else { value };
+            self.result.0[limb] = value;
+            value
+        }
+    }
+}
+
+/// Limb `limb` of `value + multiple - less`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
+fn limb_less(value: &Vector<8>, multiple: &Limbs<8>, less: &Vector<8>, limb: usize) -> __m512i {
+    _mm512_sub_epi64(_mm512_add_epi64(value.0[limb], constant(multiple[limb])), less.0[limb])
+}
+
+/// Limb `limb` of `value + 4 p - a - b`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
+fn limb_less_two(value: &Vector<8>, a: &Vector<8>, b: &Vector<8>, limb: usize) -> __m512i {
+    let raised = _mm512_add_epi64(value.0[limb], constant(Fp::TIMES_4[limb]));
+    _mm512_sub_epi64(raised, _mm512_add_epi64(a.0[limb], b.0[limb]))
+}
+
+/// Limb `limb` of what [`fold`] subtracts for a quotient.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
+fn limb_of_multiple(quotient: __m512i, limb: usize) -> __m512i {
+    // SAFETY: a row of the table has 64 bytes.
+    let row = unsafe { _mm512_loadu_si512(MULTIPLES[limb].as_ptr().cast()) };
+    _mm512_permutexvar_epi64(quotient, row)
+}
+
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
+fn product_and_load(
+    result: &mut Vector<8>,
+    a: &Vector<8>,
+    b: &Vector<8>,
+    memory: [&[Limbs<8>; 2]; 8],
+    x: &Vector<8>,
+    point: (&mut Vector<8>, &mut Vector<8>),
+    difference: &mut Vector<8>,
+) {
+    let mut rows = [_mm512_setzero_si512(); 8];
+    let mut carrier = Carrier::new(difference);
+    // SAFETY: the instructions are available.
+    *result = normalize(unsafe {
+        multiply_beside::<8, Fp>(
+            a,
+            b,
+            #[inline(always)]
+            |step| match step {
+                0 | 9 => {
+                    for lane in 0..8 {
+                        // Eight limbs have 64 bytes.
+                        rows[lane] = _mm512_loadu_si512(memory[lane][step / 9].as_ptr().cast());
+                    }
+                    rows = transpose_words(&rows);
+                }
+                1 | 11 => rows = transpose_pairs(&rows),
+                2 => point.0 .0 = transpose_quads(&rows),
+                13 => point.1 .0 = transpose_quads(&rows),
+                3..=8 => drop(carrier.put(step - 3, limb_less(point.0, &Fp::TIMES_2, x, step - 3))),
+                10 => drop(carrier.put(6, limb_less(point.0, &Fp::TIMES_2, x, 6))),
+                12 => drop(carrier.put(7, limb_less(point.0, &Fp::TIMES_2, x, 7))),
+                _ => {}
+            },
+        )
+    });
+}
+
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
+fn product_and_signed_difference(
+    result: &mut Vector<8>,
+    a: &Vector<8>,
+    b: &Vector<8>,
+    from: &Vector<8>,
+    to: &Vector<8>,
+    negative: __mmask8,
+    difference: &mut Vector<8>,
+) {
+    let mut carrier = Carrier::new(difference);
+    // SAFETY: the instructions are available.
+    *result = normalize(unsafe {
+        multiply_beside::<8, Fp>(
+            a,
+            b,
+            #[inline(always)]
+            |step| {
+                if step >= 8 {
+                    let limb = step - 8;
+                    let raised = _mm512_sub_epi64(constant(Fp::TIMES_4[limb]), from.0[limb]);
+                    let plus = _mm512_add_epi64(raised, to.0[limb]);
+                    carrier.put(limb, _mm512_mask_sub_epi64(plus, negative, raised, to.0[limb]));
+                }
+            },
+        )
+    });
+}
+
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
+fn square_of_slope(square: &mut Vector<8>, slope: &Vector<8>) {
+    // SAFETY: the instructions are available.
+    *square = Vector(unsafe { square_beside::<8, Fp>(slope, |_| {}) });
+}
+
+/// The folds here are those of [`fold`], limb by limb.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
+fn square_and_x_and_run(
+    square: &mut Vector<8>,
+    slope: &Vector<8>,
+    other: &Vector<8>,
+    x1: &Vector<8>,
+    x2: &Vector<8>,
+    x: &mut Vector<8>,
+    run: &mut Vector<8>,
+) {
+    let quotient = _mm512_srli_epi64::<17>(limb_less_two(other, x1, x2, 7));
+    let (mut x, mut run) = (Carrier::new(x), Carrier::new(run));
+    // SAFETY: the instructions are available.
+    *square = Vector(unsafe {
+        square_beside::<8, Fp>(
+            slope,
+            #[inline(always)]
+            |step| {
+                if step >= 8 {
+                    let limb = step - 8;
+                    let value = x.put(
+                        limb,
+                        _mm512_sub_epi64(limb_less_two(other, x1, x2, limb), limb_of_multiple(quotient, limb)),
+                    );
+                    let raised = _mm512_add_epi64(x1.0[limb], constant(Fp::TIMES_2[limb]));
+                    run.put(limb, _mm512_sub_epi64(raised, value));
+                }
+            },
+        )
+    });
+}
+
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
+fn product_of_run(product: &mut Vector<8>, slope: &Vector<8>, run: &Vector<8>) {
+    // SAFETY: the instructions are available.
+    *product = Vector(unsafe { multiply_beside::<8, Fp>(slope, run, |_| {}) });
+}
+
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512ifma,avx512vl,avx512dq,avx512bw,avx512vbmi")]
+fn product_and_y(
+    product: &mut Vector<8>,
+    slope: &Vector<8>,
+    run: &Vector<8>,
+    other: &Vector<8>,
+    y1: &Vector<8>,
+    y: &mut Vector<8>,
+) {
+    let quotient = _mm512_srli_epi64::<17>(limb_less(other, &Fp::TIMES_3, y1, 7));
+    let mut y = Carrier::new(y);
+    // SAFETY: the instructions are available.
+    *product = Vector(unsafe {
+        multiply_beside::<8, Fp>(
+            slope,
+            run,
+            #[inline(always)]
+            |step| {
+                if step >= 8 {
+                    let limb = step - 8;
+                    let value = limb_less(other, &Fp::TIMES_3, y1, limb);
+                    y.put(limb, _mm512_sub_epi64(value, limb_of_multiple(quotient, limb)));
+                }
+            },
+        )
+    });
 }
 
 /// The inverse of every lane: each product with a rotation of itself brings in as many lanes again.
@@ -272,7 +581,7 @@ fn invert_lanes(value: &Vector<8>) -> Vector<8> {
     let all = multiply::<8, Fp>(&four, &others1);
     let mut single = blst_fp { l: limbs::join(&limbs::reduce(all.element(0), &Fp::ONCE)) };
     single.invert();
-    single.multiply(&blst_fp { l: limbs::join(&INTO) });
+    single.multiply(&INVERSE);
     let inverse = Vector::broadcast(&limbs::split(&single.l));
     let inverse = multiply::<8, Fp>(&inverse, &others1);
     let inverse = multiply::<8, Fp>(&inverse, &others2);
@@ -284,7 +593,7 @@ impl Wide for Vector<8> {
     type Element = blst_fp;
     type Memory = Limbs<8>;
 
-    const BATCH: usize = 96;
+    const BATCH: usize = 128;
     const ZERO: Self = Vector::ZERO;
     const ZERO_MEMORY: Limbs<8> = [0; 8];
 
@@ -294,12 +603,23 @@ impl Wide for Vector<8> {
     }
 
     #[inline(always)]
-    fn from_blst(elements: [&blst_fp; 8]) -> Self {
+    fn from_blst_x(elements: [&blst_fp; 8]) -> Self {
         unsafe { from_blst(elements) }
     }
 
-    fn to_blst(memory: &Limbs<8>) -> blst_fp {
+    #[inline(always)]
+    fn from_blst_y(elements: [&blst_fp; 8]) -> Self {
+        unsafe { lose_bits(&from_blst(elements)) }
+    }
+
+    fn to_blst_x(memory: &Limbs<8>) -> blst_fp {
         to_blst(memory)
+    }
+
+    fn to_blst_y(memory: &Limbs<8>) -> blst_fp {
+        let mut element = to_blst(memory);
+        element.multiply(&RETURN);
+        element
     }
 
     #[inline(always)]
@@ -340,6 +660,58 @@ impl Wide for Vector<8> {
     #[inline(always)]
     fn signed_difference(a: &Self, b: &Self, negative: __mmask8) -> Self {
         unsafe { signed_difference(a, b, negative) }
+    }
+
+    #[inline(always)]
+    fn product_and_load(
+        result: &mut Self,
+        a: &Self,
+        b: &Self,
+        memory: [&[Limbs<8>; 2]; 8],
+        x: &Self,
+        point: (&mut Self, &mut Self),
+        difference: &mut Self,
+    ) {
+        unsafe { product_and_load(result, a, b, memory, x, point, difference) }
+    }
+
+    #[inline(always)]
+    fn product_and_signed_difference(
+        result: &mut Self,
+        a: &Self,
+        b: &Self,
+        [from, to]: [&Self; 2],
+        negative: __mmask8,
+        difference: &mut Self,
+    ) {
+        unsafe { product_and_signed_difference(result, a, b, from, to, negative, difference) }
+    }
+
+    #[inline(always)]
+    fn square_of_slope(square: &mut Self, slope: &Self) {
+        unsafe { square_of_slope(square, slope) }
+    }
+
+    #[inline(always)]
+    fn square_and_x_and_run(
+        square: &mut Self,
+        slope: &Self,
+        other: &Self,
+        [x1, x2]: [&Self; 2],
+        x: &mut Self,
+        run: &mut Self,
+    ) {
+        unsafe { square_and_x_and_run(square, slope, other, x1, x2, x, run) }
+    }
+
+    #[inline(always)]
+    fn product_of_run(product: &mut Self, slope: &Self, run: &Self) {
+        unsafe { product_of_run(product, slope, run) }
+    }
+
+    #[inline(always)]
+    fn product_and_y(product: &mut Self, slope: &Self, run: &Self, other: &Self, y1: &Self, y: &mut Self) {
+        unsafe { product_and_y(product, slope, run, other, y1, y) }
     }
 
     // A product in Fp is hardly above p: five times p in all.
@@ -428,7 +800,7 @@ impl Wide for Pair {
     type Element = blst_fp2;
     type Memory = [Limbs<8>; 2];
 
-    const BATCH: usize = 48;
+    const BATCH: usize = 64;
     const ZERO: Self = Pair([Vector::ZERO; 2]);
     const ZERO_MEMORY: [Limbs<8>; 2] = [[0; 8]; 2];
 
@@ -438,12 +810,21 @@ impl Wide for Pair {
     }
 
     #[inline(always)]
-    fn from_blst(elements: [&blst_fp2; 8]) -> Self {
-        Pair([0, 1].map(|part| Vector::from_blst(elements.map(|element| &element.fp[part]))))
+    fn from_blst_x(elements: [&blst_fp2; 8]) -> Self {
+        Pair([0, 1].map(|part| Vector::from_blst_x(elements.map(|element| &element.fp[part]))))
     }
 
-    fn to_blst(memory: &[Limbs<8>; 2]) -> blst_fp2 {
-        blst_fp2 { fp: [to_blst(&memory[0]), to_blst(&memory[1])] }
+    #[inline(always)]
+    fn from_blst_y(elements: [&blst_fp2; 8]) -> Self {
+        Pair([0, 1].map(|part| Vector::from_blst_y(elements.map(|element| &element.fp[part]))))
+    }
+
+    fn to_blst_x(memory: &[Limbs<8>; 2]) -> blst_fp2 {
+        blst_fp2 { fp: [0, 1].map(|part| Vector::to_blst_x(&memory[part])) }
+    }
+
+    fn to_blst_y(memory: &[Limbs<8>; 2]) -> blst_fp2 {
+        blst_fp2 { fp: [0, 1].map(|part| Vector::to_blst_y(&memory[part])) }
     }
 
     #[inline(always)]
