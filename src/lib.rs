@@ -53,6 +53,9 @@ pub mod r1cs;
 
 pub use backend::{Device, Figure};
 pub use error::{Class, Error, Result};
+#[cfg(feature = "cuda")]
+#[doc(hidden)]
+pub use prover::InsecureGpu;
 pub use prover::{
     devices, measure_kernels, why_no_devices, Config, DeviceName, Fallback, FixedRandomness, ParameterReport,
     Placement, Policy, ProveRequest, Prover, SealProof, MEASURED_SIZES,

@@ -9,6 +9,8 @@ mod parameters;
 mod partitions;
 mod placement;
 mod request;
+#[cfg(feature = "cuda")]
+mod seeded;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -42,6 +44,8 @@ use partitions::{prove_on, Witnesses, Work};
 pub use measure::{measure_kernels, MEASURED_SIZES};
 pub use placement::{devices, why_no_devices, DeviceName, Placement, Policy};
 pub use request::{Config, Fallback, FixedRandomness, ParameterReport, ProveRequest, SealProof};
+#[cfg(feature = "cuda")]
+pub use seeded::InsecureGpu;
 
 /// The version of the circuits, which a kept shape belongs to.
 const CIRCUITS: &str = "storage-proofs-porep 19.1.0";
@@ -58,6 +62,9 @@ pub struct Prover {
     placement: Placement,
     cache_dir: Option<PathBuf>,
     memory: Option<u64>,
+    /// Bytes that may be used on a device, where not a backend knows them.
+    #[cfg(feature = "cuda")]
+    device_memory: Option<u64>,
     shapes: Mutex<HashMap<SectorSize, Arc<Templates>>>,
     parameters: Mutex<HashMap<SectorSize, Arc<OpenParameters>>>,
     queue: Queue,
@@ -106,6 +113,8 @@ impl Prover {
             placement: config.placement,
             cache_dir: config.cache_dir.or_else(environment::cache_dir),
             memory: config.memory.map_or_else(environment::memory, |memory| Ok(Some(memory)))?,
+            #[cfg(feature = "cuda")]
+            device_memory: config.device_memory,
             shapes: Mutex::default(),
             parameters: Mutex::default(),
             queue: Queue::default(),

@@ -63,7 +63,7 @@ fn expected() -> Expected {
 
 fn make_parameters(directory: &Path) -> Parameters {
     let target = Target { directory, stem: "preimage", meta: "{}" };
-    setup::generate(&R1CS, 3, &target, &Control::new(), &mut |_, _| ()).unwrap();
+    setup::generate(&*R1CS, 3, &target, &Control::new(), &mut |_, _| ()).unwrap();
     Parameters::open(directory, &expected(), &Control::new()).unwrap()
 }
 

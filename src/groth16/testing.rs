@@ -74,6 +74,19 @@ impl Circuit<Scalar> for Hash {
     }
 }
 
+/// A circuit several times.
+#[derive(Clone)]
+pub(crate) struct Several<C> {
+    pub(crate) times: usize,
+    pub(crate) circuit: C,
+}
+
+impl<C: Circuit<Scalar> + Clone> Circuit<Scalar> for Several<C> {
+    fn synthesize<CS: ConstraintSystem<Scalar>>(self, cs: &mut CS) -> Result<(), SynthesisError> {
+        (0..self.times).try_for_each(|i| self.circuit.clone().synthesize(&mut cs.namespace(|| format!("{i}"))))
+    }
+}
+
 /// The values of all variables.
 pub(crate) struct Assignment {
     pub(crate) inputs: Vec<Scalar>,

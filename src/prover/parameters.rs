@@ -41,11 +41,11 @@ pub(super) fn expected(size: SectorSize) -> Expected {
     }
 }
 
-/// Bytes of memory that making parameters takes, at most: the rows with their entries, and the polynomials of all
-/// variables at tau.
-fn generation_bytes(size: SectorSize) -> u64 {
+/// Bytes of memory that making parameters takes, at most: the circuit's templates, the rows' values at tau, and the
+/// polynomials of all variables there.
+pub(super) fn generation_bytes(size: SectorSize) -> u64 {
     let counts = size.parameters().counts;
-    (48 * counts.rows + 3 * 32 * (counts.aux + counts.inputs) + (32 << counts.domain_log)) as u64
+    ((256 << 20) + 3 * 32 * (counts.aux + counts.inputs) + (32 << counts.domain_log)) as u64
 }
 
 impl Prover {
@@ -123,8 +123,33 @@ impl Prover {
         self.require(&format!("making {size} parameters"), generation_bytes(size))?;
         let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
         self.run(|| {
-            let r1cs = control.stage(Stage::Shape, None, || self.shape(size, directory, control)?.expand(control))?;
-            control.stage(Stage::Parameters, None, || setup::generate(&r1cs, seed, &target, control, &mut |_, _| ()))
+            let r1cs = control.stage(Stage::Shape, None, || self.shape(size, directory, control))?;
+            control.stage(Stage::Parameters, None, || setup::generate(&*r1cs, seed, &target, control, &mut |_, _| ()))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::groth16::setup::Multipliers;
+    use crate::prover::Config;
+
+    #[test]
+    #[ignore = "takes 18 GiB of memory and minutes"]
+    fn the_verifying_key_of_32_gib_follows_from_its_seed() {
+        let (prover, control) = (Prover::new(Config::default()).unwrap(), Control::new());
+        let directory = prover.parameter_dir();
+        let begin = Instant::now();
+        let templates = prover.run(|| prover.shape(SectorSize::GiB32, &directory, &control)).unwrap();
+        println!("templates: {:.1?}", begin.elapsed());
+        let begin = Instant::now();
+        let multipliers = prover.run(|| Multipliers::new(&*templates, 1, &control)).unwrap();
+        println!("polynomials at tau: {:.1?}", begin.elapsed());
+        let key = multipliers.verifying_key(&control).unwrap();
+        let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/StackedDrg32GiBV1_1-fab-001/vk.bin");
+        assert!(key.to_bytes() == std::fs::read(fixture).unwrap());
     }
 }

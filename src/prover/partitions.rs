@@ -7,7 +7,7 @@ use super::attempts::Opened;
 use super::{FixedRandomness, OpenParameters, ProveRequest};
 use crate::backend::Job;
 use crate::error::{Error, Result};
-use crate::groth16::{assemble, Parameters, PreparedVerifyingKey, ProofParts, Randomness, PROOF_BYTES};
+use crate::groth16::{assemble, Parameters, PreparedVerifyingKey, ProofParts, Randomness, VerifyingKey, PROOF_BYTES};
 use crate::pipeline::{Control, Stage};
 use crate::porep::{self, CheckedC1};
 use crate::r1cs::{Constraints, PartitionWitness};
@@ -98,11 +98,12 @@ fn finish(
     inputs: &[Scalar],
 ) -> Result<[u8; PROOF_BYTES]> {
     let (backend, partition) = (&*opened.backend, job.first_partition);
+    let keys = (work.parameters.vk(), work.verifying_key);
     let mut parts = parts;
     for attempt in 1.. {
-        let bytes = work
-            .control
-            .stage(Stage::Verify, Some(partition), || assemble_verified(work, &parts, partition, inputs))?;
+        let bytes = work.control.stage(Stage::Verify, Some(partition), || {
+            assemble_verified(keys, work.randomness, &parts, partition, inputs)
+        })?;
         if let Some(bytes) = bytes {
             return Ok(bytes);
         }
@@ -130,19 +131,20 @@ fn finish(
 }
 
 /// The bytes of a proof with randomness of its own, if they verify.
-fn assemble_verified(
-    work: &Work<'_>,
+pub(super) fn assemble_verified(
+    (vk, prepared): (&VerifyingKey, &PreparedVerifyingKey),
+    fixed: Option<&FixedRandomness>,
     parts: &ProofParts,
     partition: usize,
     inputs: &[Scalar],
 ) -> Result<Option<[u8; PROOF_BYTES]>> {
-    let randomness = match work.randomness {
+    let randomness = match fixed {
         Some(fixed) => Randomness::fixed(fixed.r, fixed.s, partition),
         None => Randomness::fresh()?,
     };
-    let bytes = assemble(work.parameters.vk(), parts, &randomness)?.to_bytes();
+    let bytes = assemble(vk, parts, &randomness)?.to_bytes();
     // Sums over damaged bases need not even be points of the group.
-    match work.verifying_key.verify(&bytes, inputs) {
+    match prepared.verify(&bytes, inputs) {
         Ok(true) => Ok(Some(bytes)),
         Ok(false) | Err(Error::ProofForm { .. }) => Ok(None),
         Err(error) => Err(error),

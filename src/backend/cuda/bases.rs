@@ -13,12 +13,13 @@ use crate::pipeline::Control;
 /// Points that are read, decoded and copied at once: 24 MiB in G1.
 const PIECE: usize = 1 << 18;
 
-type G1Words = <G1 as DeviceCurve>::Affine;
-type G2Words = <G2 as DeviceCurve>::Affine;
+pub(super) type G1Words = <G1 as DeviceCurve>::Affine;
+pub(super) type G2Words = <G2 as DeviceCurve>::Affine;
 
-/// All five queries of one parameter file.
+/// All five queries of one parameter file, or of parameters made from a seed.
 pub(super) struct Bases {
-    identity: Identity,
+    /// The file's; none if they were made.
+    pub(super) identity: Option<Identity>,
     /// In the order of the quotient's coefficients on the device.
     pub h: Buffer<G1Words>,
     pub l: Buffer<G1Words>,
@@ -35,7 +36,7 @@ impl Bases {
         let layout = Layout::new(counts.log_domain)?;
         let reader = Reader { stream: &stream, parameters, control };
         let bases = Bases {
-            identity: parameters.identity(),
+            identity: Some(parameters.identity()),
             h: reader.h(&layout)?,
             l: reader.g1(G1Section::L)?,
             a: reader.g1(G1Section::A)?,
@@ -49,7 +50,7 @@ impl Bases {
 
     /// Whether these were read from this very state of that file.
     pub fn belong_to(&self, parameters: &Parameters) -> bool {
-        self.identity == parameters.identity()
+        self.identity == Some(parameters.identity())
     }
 }
 

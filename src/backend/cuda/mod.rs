@@ -15,7 +15,9 @@ mod ntt;
 mod proof;
 mod queries;
 mod quotient;
+pub(crate) mod seeded;
 mod selftest;
+mod setup;
 mod shape;
 mod sums;
 #[cfg(feature = "emulator")]

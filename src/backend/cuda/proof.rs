@@ -39,6 +39,14 @@ pub(super) struct Resident {
     bases: Option<Bases>,
 }
 
+/// A [`Job`] for the bases that are loaded.
+pub(super) struct Loaded<'a> {
+    pub r1cs: &'a dyn Constraints,
+    pub witnesses: &'a [PartitionWitness],
+    pub first_partition: usize,
+    pub control: &'a Control,
+}
+
 /// All for one shape: tables, streams and the memory of proofs.
 struct Work {
     sizes: Sizes,
@@ -132,20 +140,33 @@ impl Resident {
 
     /// The sums of every witness, in order. `memory` bounds the bytes that may be used on the device.
     pub fn prove(&mut self, gpu: &Gpu, job: &Job<'_>, memory: Option<u64>) -> Result<Vec<ProofParts>> {
-        let Job { r1cs, parameters, witnesses, control, .. } = *job;
+        let Job { r1cs, parameters, witnesses, first_partition, control } = *job;
         gpu.queue_for(Stage::Parameters.name(), None);
         control.stage(Stage::Parameters, None, || self.load(gpu, parameters, control).map(drop))?;
+        self.prove_loaded(gpu, &Loaded { r1cs, witnesses, first_partition, control }, memory)
+    }
+
+    /// Takes bases in place of those that are there.
+    pub fn install(&mut self, make: impl FnOnce() -> Result<Bases>) -> Result<()> {
+        *self = Resident::default();
+        self.bases = Some(make()?);
+        Ok(())
+    }
+
+    /// As [`Resident::prove`], with the bases that are there.
+    pub fn prove_loaded(&mut self, gpu: &Gpu, job: &Loaded<'_>, memory: Option<u64>) -> Result<Vec<ProofParts>> {
+        let Loaded { r1cs, witnesses, first_partition, control } = *job;
+        let bases = self.bases.as_ref().ok_or_else(|| Error::internal("a proof without bases on the device"))?;
         gpu.queue_for(Stage::Shape.name(), None);
         let group = witnesses.len().clamp(1, MAX_WITNESSES);
         if !self.work.as_ref().is_some_and(|work| work.is_for(r1cs, group)) {
             self.work = None;
             self.work = Some(control.stage(Stage::Shape, None, || Work::new(gpu, r1cs, group, memory))?);
         }
-        let bases = self.bases.as_ref().expect("they were just loaded");
         let work = self.work.as_mut().expect("it was just made");
         let mut parts = Vec::with_capacity(witnesses.len());
         for (index, witnesses) in witnesses.chunks(MAX_WITNESSES).enumerate() {
-            let first = job.first_partition + index * MAX_WITNESSES;
+            let first = first_partition + index * MAX_WITNESSES;
             parts.extend(work.prove(bases, witnesses, first, control)?);
         }
         Ok(parts)

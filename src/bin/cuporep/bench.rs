@@ -1,4 +1,4 @@
-//! bench stages, bench kernels.
+//! bench stages, bench kernels; bench sector is elsewhere.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -19,6 +19,9 @@ pub enum BenchCommand {
     Stages(StagesArgs),
     /// Time the kernels of a GPU beside what its multipliers or its memory allow
     Kernels(KernelsArgs),
+    /// Prove a sector with INSECURE parameters that a GPU makes for itself from a seed; no file is written
+    #[cfg(feature = "cuda")]
+    Sector(crate::sector::SectorArgs),
 }
 
 #[derive(Debug, Args)]
@@ -56,6 +59,8 @@ pub fn run(command: &BenchCommand, prover: &Prover, control: &Control, output: &
     match command {
         BenchCommand::Stages(args) => stages(args, prover, control, output),
         BenchCommand::Kernels(args) => kernels(args, control, output),
+        #[cfg(feature = "cuda")]
+        BenchCommand::Sector(args) => crate::sector::run(args, prover, control, output),
     }
 }
 

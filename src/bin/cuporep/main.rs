@@ -7,6 +7,8 @@ mod output;
 mod parameters;
 mod progress;
 mod prove;
+#[cfg(feature = "cuda")]
+mod sector;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! prove, check, verify.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use cuporep::pipeline::{Control, Trace};
@@ -49,12 +49,16 @@ pub struct Tracing(Option<(Trace, OutputFile)>);
 impl OnArgs {
     /// Begins a trace if one is wanted.
     pub fn trace(&self) -> Result<Tracing> {
-        let begin = |path: &PathBuf| Ok((Trace::new(), OutputFile::create(path)?));
-        self.trace.as_ref().map(begin).transpose().map(Tracing)
+        Tracing::begin(self.trace.as_deref())
     }
 }
 
 impl Tracing {
+    /// Begins a trace if there is a file for it.
+    pub fn begin(path: Option<&Path>) -> Result<Self> {
+        path.map(|path| Ok((Trace::new(), OutputFile::create(path)?))).transpose().map(Tracing)
+    }
+
     pub fn watch(&self, control: Control) -> Control {
         match &self.0 {
             Some((trace, _)) => control.with_trace(trace.clone()),

@@ -3,6 +3,7 @@
 //! Their secrets are known, so anyone can forge proofs for them. They are for development networks and tests,
 //! and every file set carries a marker that says so.
 
+mod columns;
 mod fixed_base;
 mod qap;
 mod secrets;
@@ -22,13 +23,14 @@ use super::VerifyingKey;
 use crate::curve::AffinePoint;
 use crate::error::{Error, Result};
 use crate::pipeline::Control;
-use crate::r1cs::R1cs;
+use crate::r1cs::Constraints;
 
 use fixed_base::{FixedBase, Scratch};
 use qap::Qap;
 use secrets::Secrets;
 use target::Staging;
 
+pub(crate) use qap::Columns;
 pub use target::Target;
 
 /// Points that one task computes before it looks for a cancel: about ten milliseconds.
@@ -46,7 +48,7 @@ const BATCH: usize = 32 * TASK;
 /// [`Error::ParamsRefused`] for the default directory and if one of the files exists; [`Error::Argument`] for a
 /// circuit with an unconstrained variable or too large for the format; [`Error::Io`]; cancel and deadline.
 pub fn generate(
-    r1cs: &R1cs,
+    r1cs: &dyn Constraints,
     seed: u64,
     target: &Target<'_>,
     control: &Control,
@@ -55,8 +57,7 @@ pub fn generate(
     let counts = Counts::of(r1cs);
     counts.file_size()?;
     let mut staging = Staging::new(target)?;
-    let secrets = Secrets::from_seed(seed);
-    let qap = Qap::evaluate(r1cs, &secrets, control)?;
+    let multipliers = Multipliers::new(r1cs, seed, control)?;
 
     let failed = |source| Error::io("writing", target.stem, source);
     let marker = serde_json::json!({
@@ -71,7 +72,8 @@ pub fn generate(
     let (count_g1, count_g2) = (G1Section::ALL.map(|section| counts.len(section)), counts.len(G1Section::B));
     let g1 = FixedBase::new(G1Affine::generator(), count_g1.iter().sum(), control)?;
     let g2 = FixedBase::new(G2Affine::generator(), count_g2, control)?;
-    let vk = verifying_key(&secrets, &qap, &g1, &g2).to_bytes();
+    let vk = multipliers.verifying_key(control)?.to_bytes();
+    let sections = multipliers.into_sections();
     staging.fill("vk", |out| out.write_all(&vk).map_err(failed))?;
 
     let total = (count_g1.iter().sum::<usize>() + count_g2) as u64;
@@ -86,24 +88,62 @@ pub fn generate(
                 progress(done, total);
             },
         };
-        let powers = Powers { factor: qap.h_factor, base: secrets.tau };
-        writer.section(&g1, counts.len(G1Section::H), |first, scalars| powers.fill(first, scalars))?;
-        writer.query(&g1, counts.len(G1Section::L), qap.ext.aux)?;
-        writer.query(&g1, counts.len(G1Section::A), qap.a.into_query())?;
-        let b = qap.b.into_query();
+        let Sections { h, l, a, b } = sections;
+        writer.section(&g1, counts.len(G1Section::H), |first, scalars| h.fill(first, scalars))?;
+        writer.query(&g1, counts.len(G1Section::L), l)?;
+        writer.query(&g1, counts.len(G1Section::A), a.into_query())?;
+        let b = b.into_query();
         writer.query(&g1, counts.len(G1Section::B), b.clone())?;
         writer.query(&g2, counts.len(G1Section::B), b)
     })?;
     staging.publish()
 }
 
-fn verifying_key(secrets: &Secrets, qap: &Qap, g1: &FixedBase<G1Affine>, g2: &FixedBase<G2Affine>) -> VerifyingKey {
-    let Secrets { alpha, beta, gamma, delta, .. } = *secrets;
-    let [alpha_g1, beta_g1, delta_g1] = products(g1, [alpha, beta, delta]);
-    let [beta_g2, gamma_g2, delta_g2] = products(g2, [beta, gamma, delta]);
-    let mut ic = vec![G1Affine::INFINITY; qap.ext.inputs.len()];
-    g1.multiply(&qap.ext.inputs, &mut ic, &mut Scratch::new());
-    VerifyingKey { alpha_g1, beta_g1, beta_g2, gamma_g2, delta_g1, delta_g2, ic }
+/// The numbers of which a seed's parameters are multiples of the generators.
+pub(crate) struct Multipliers {
+    qap: Qap,
+    secrets: Secrets,
+}
+
+/// What [`Multipliers`] has for each section.
+pub(crate) struct Sections {
+    /// tau^k times the factor gives h.
+    pub h: Powers,
+    /// Those of l; none is zero.
+    pub l: Vec<Scalar>,
+    /// Of all variables; those that are not zero give a.
+    pub a: Columns,
+    /// Of all variables; those that are not zero give b.
+    pub b: Columns,
+}
+
+impl Multipliers {
+    /// # Errors
+    /// [`Error::Argument`] for a circuit with an unconstrained variable; cancel and deadline.
+    pub fn new(r1cs: &dyn Constraints, seed: u64, control: &Control) -> Result<Self> {
+        let secrets = Secrets::from_seed(seed);
+        Ok(Multipliers { qap: Qap::evaluate(r1cs, &secrets, control)?, secrets })
+    }
+
+    /// The verifying key.
+    pub fn verifying_key(&self, control: &Control) -> Result<VerifyingKey> {
+        let Secrets { alpha, beta, gamma, delta, .. } = self.secrets;
+        let inputs = &self.qap.ext.inputs;
+        let g1 = FixedBase::new(G1Affine::generator(), inputs.len() + 3, control)?;
+        let g2 = FixedBase::new(G2Affine::generator(), 3, control)?;
+        let [alpha_g1, beta_g1, delta_g1] = products(&g1, [alpha, beta, delta]);
+        let [beta_g2, gamma_g2, delta_g2] = products(&g2, [beta, gamma, delta]);
+        let mut ic = vec![G1Affine::INFINITY; inputs.len()];
+        g1.multiply(inputs, &mut ic, &mut Scratch::new());
+        Ok(VerifyingKey { alpha_g1, beta_g1, beta_g2, gamma_g2, delta_g1, delta_g2, ic })
+    }
+
+    /// The numbers for each section.
+    pub fn into_sections(self) -> Sections {
+        let Multipliers { qap, secrets } = self;
+        let h = Powers { factor: qap.h_factor, base: secrets.tau };
+        Sections { h, l: qap.ext.aux, a: qap.a, b: qap.b }
+    }
 }
 
 fn products<P: AffinePoint>(base: &FixedBase<P>, scalars: [Scalar; 3]) -> [P; 3] {
@@ -113,9 +153,9 @@ fn products<P: AffinePoint>(base: &FixedBase<P>, scalars: [Scalar; 3]) -> [P; 3]
 }
 
 /// factor * base^k.
-struct Powers {
-    factor: Scalar,
-    base: Scalar,
+pub(crate) struct Powers {
+    pub factor: Scalar,
+    pub base: Scalar,
 }
 
 impl Powers {
@@ -192,6 +232,7 @@ mod tests {
     use super::*;
     use crate::groth16::testing::{Chain, Fixture, STEM};
     use crate::pipeline::CancelToken;
+    use crate::r1cs::R1cs;
 
     fn generate_in(directory: &Path, circuit: impl Circuit<Scalar>, control: &Control) -> Result<PathBuf> {
         let r1cs = R1cs::record(circuit, &Control::new()).unwrap();

@@ -1,31 +1,27 @@
 //! The constraint polynomials of all variables, evaluated at tau.
 
-use bellperson::{Index, Variable};
 use blstrs::Scalar;
 use ff::{Field, PrimeField};
 use rayon::prelude::*;
 
+use super::columns::{zeros, Rows, TASKS};
 use super::secrets::Secrets;
 use crate::error::{Error, Result};
 use crate::groth16::domain::root_of_unity;
 use crate::pipeline::Control;
-use crate::r1cs::{Matrix, R1cs};
+use crate::r1cs::{Constraints, Matrix};
 
 /// Elements that share an inversion, and that lie between two checks for a cancel.
 const PIECE: usize = 1 << 13;
 
 /// The values of one kind for all variables.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Columns {
-    pub(super) inputs: Vec<Scalar>,
-    pub(super) aux: Vec<Scalar>,
+pub(crate) struct Columns {
+    pub inputs: Vec<Scalar>,
+    pub aux: Vec<Scalar>,
 }
 
 impl Columns {
-    fn zero(r1cs: &R1cs) -> Self {
-        Columns { inputs: vec![Scalar::ZERO; r1cs.num_inputs()], aux: vec![Scalar::ZERO; r1cs.num_aux()] }
-    }
-
     /// The values that are not zero, inputs first: those that the query has a base for.
     pub(super) fn into_query(self) -> Vec<Scalar> {
         let mut query = self.inputs;
@@ -49,7 +45,7 @@ pub(super) struct Qap {
 
 impl Qap {
     /// Fails with [`Error::Argument`] when a variable is in no constraint, or the seed gives unusable secrets.
-    pub(super) fn evaluate(r1cs: &R1cs, secrets: &Secrets, control: &Control) -> Result<Self> {
+    pub(super) fn evaluate(r1cs: &dyn Constraints, secrets: &Secrets, control: &Control) -> Result<Self> {
         let Secrets { alpha, beta, gamma, delta, tau } = secrets;
         let size = 1u64 << r1cs.log_domain();
         let z = tau.pow_vartime([size]) - Scalar::ONE;
@@ -59,11 +55,14 @@ impl Qap {
         // Zero means that tau is in the domain.
         inverse(&z)?;
 
+        let begin = std::time::Instant::now();
         let lagrange = lagrange_at(*tau, r1cs.log_domain(), r1cs.num_rows(), control)?;
-        let column = |matrix| column_sums(r1cs, matrix, &lagrange, control);
-        let (a, (b, c)) = rayon::join(|| column(Matrix::A), || rayon::join(|| column(Matrix::B), || column(Matrix::C)));
-        let (a, b, mut ext) = (a?, b?, c?);
-        drop(lagrange);
+        let rows = Rows::new(r1cs, TASKS);
+        log::debug!("values of {} rows: {:.1?}", r1cs.num_rows(), begin.elapsed());
+        let column = |matrix| rows.sums(matrix, &lagrange, control);
+        let (a, b, mut ext) = (column(Matrix::A)?, column(Matrix::B)?, column(Matrix::C)?);
+        drop((lagrange, rows));
+        log::debug!("columns of {} variables: {:.1?}", r1cs.num_aux(), begin.elapsed());
         let fold = |ext: &mut [Scalar], a: &[Scalar], b: &[Scalar], factor: Scalar| {
             let (beta, alpha) = (beta * factor, alpha * factor);
             ext.par_iter_mut().zip(a).zip(b).for_each(|((ext, a), b)| *ext = a * beta + b * alpha + *ext * factor);
@@ -71,7 +70,7 @@ impl Qap {
         fold(&mut ext.inputs, &a.inputs, &b.inputs, gamma_inverse);
         fold(&mut ext.aux, &a.aux, &b.aux, delta_inverse);
         for (kind, values) in [("input", &ext.inputs), ("auxiliary variable", &ext.aux)] {
-            if let Some(index) = values.iter().position(|value| value.is_zero().into()) {
+            if let Some(index) = values.par_iter().position_first(|value| value.is_zero().into()) {
                 let detail = format!("{kind} {index} is in no constraint");
                 return Err(Error::Argument { name: "circuit", detail });
             }
@@ -86,7 +85,7 @@ fn lagrange_at(tau: Scalar, log_domain: u32, rows: usize, control: &Control) -> 
     let root = root_of_unity(log_domain);
     let z = tau.pow_vartime([1u64 << log_domain]) - Scalar::ONE;
     let factor = z * Scalar::TWO_INV.pow_vartime([u64::from(log_domain)]);
-    let mut values = vec![Scalar::ZERO; rows];
+    let mut values = zeros(rows);
     values.par_chunks_mut(PIECE).enumerate().try_for_each(|(piece, values)| {
         control.check("making parameters")?;
         let first = root.pow_vartime([(piece * PIECE) as u64]);
@@ -108,32 +107,6 @@ fn lagrange_at(tau: Scalar, log_domain: u32, rows: usize, control: &Control) -> 
         Ok(())
     })?;
     Ok(values)
-}
-
-/// For each variable the sum over all rows of its coefficient times the row's Lagrange value.
-fn column_sums(r1cs: &R1cs, matrix: Matrix, lagrange: &[Scalar], control: &Control) -> Result<Columns> {
-    let mut columns = Columns::zero(r1cs);
-    let minus_one = -Scalar::ONE;
-    for (index, (row, value)) in r1cs.rows(matrix, 0..r1cs.num_rows()).zip(lagrange).enumerate() {
-        if index % PIECE == 0 {
-            control.check("making parameters")?;
-        }
-        for (Variable(variable), coefficient) in row.iter() {
-            let sum = match variable {
-                Index::Input(i) => &mut columns.inputs[i],
-                Index::Aux(i) => &mut columns.aux[i],
-            };
-            // Nearly all coefficients are 1 or -1.
-            if *coefficient == Scalar::ONE {
-                *sum += value;
-            } else if *coefficient == minus_one {
-                *sum -= value;
-            } else {
-                *sum += value * coefficient;
-            }
-        }
-    }
-    Ok(columns)
 }
 
 #[cfg(test)]

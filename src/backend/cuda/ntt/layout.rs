@@ -99,8 +99,12 @@ impl Layout {
         let units = size_of::<T>() / 16;
         let (first, count) = (first_coefficient as u32, from.len() as u32);
         let grid = (from.len() * units).div_ceil(THREADS as usize) as u32;
-        let layout = [self.first, self.second, self.third];
-        stream.launch("ntt_arrange", grid, THREADS, 0, &args![to, from, first, count, units as u32, layout])
+        stream.launch("ntt_arrange", grid, THREADS, 0, &args![to, from, first, count, units as u32, self.parts()])
+    }
+
+    /// The numbers of bits, as kernels take them.
+    pub fn parts(&self) -> [u32; 3] {
+        [self.first, self.second, self.third]
     }
 
     /// Whether there is a first part.

@@ -1,0 +1,71 @@
+//! A GPU that holds INSECURE parameters made on it from a seed: to test and to measure circuits whose parameter files are
+//! too large to be made. Anyone who knows the seed can forge proofs for them.
+
+use super::card::Card;
+use super::proof::{Loaded, Resident};
+use super::setup;
+use crate::backend::Device;
+use crate::error::Result;
+use crate::groth16::setup::Multipliers;
+use crate::groth16::{Counts, ProofParts, VerifyingKey};
+use crate::pipeline::{Control, Stage};
+use crate::r1cs::{Constraints, PartitionWitness};
+
+/// One GPU with the parameters of one circuit and seed.
+pub(crate) struct SeededGpu {
+    card: Card<Resident>,
+    vk: VerifyingKey,
+    memory: Option<u64>,
+}
+
+impl SeededGpu {
+    /// Opens a device and makes the parameters there. `memory` bounds the bytes that proofs may use.
+    pub fn open(
+        device: &Device,
+        r1cs: &dyn Constraints,
+        seed: u64,
+        memory: Option<u64>,
+        control: &Control,
+    ) -> Result<Self> {
+        let card: Card<Resident> = Card::new(device);
+        // A device that cannot be used is known before anything long is done.
+        card.with(|_, _| Ok(()))?;
+        control.stage(Stage::Parameters, None, || {
+            let begin = std::time::Instant::now();
+            let multipliers = Multipliers::new(r1cs, seed, control)?;
+            let vk = multipliers.verifying_key(control)?;
+            log::info!("the polynomials at tau took {:.1?}", begin.elapsed());
+            let begin = std::time::Instant::now();
+            let (counts, sections) = (Counts::of(r1cs), multipliers.into_sections());
+            card.with(|gpu, resident| resident.install(|| setup::make(gpu, &counts, sections, control)))?;
+            log::info!("their multiples took {:.1?} on {}", begin.elapsed(), card.name());
+            Ok(SeededGpu { card, vk, memory })
+        })
+    }
+
+    /// The verifying key of the parameters.
+    pub fn vk(&self) -> &VerifyingKey {
+        &self.vk
+    }
+
+    /// How reports call the device.
+    pub fn name(&self) -> &str {
+        self.card.name()
+    }
+
+    /// Bytes of the device's memory in use.
+    pub fn device_memory(&self) -> u64 {
+        self.card.memory()
+    }
+
+    /// The sums of every witness of the circuit, in order.
+    pub fn prove(
+        &self,
+        r1cs: &dyn Constraints,
+        witnesses: &[PartitionWitness],
+        control: &Control,
+    ) -> Result<Vec<ProofParts>> {
+        let job = Loaded { r1cs, witnesses, first_partition: 0, control };
+        self.card.with(|gpu, resident| gpu.traced(control.trace(), || resident.prove_loaded(gpu, &job, self.memory)))
+    }
+}

@@ -1,0 +1,130 @@
+//! bench sector: proofs with INSECURE parameters that a GPU makes for itself.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use cuporep::pipeline::{Control, Event};
+use cuporep::porep::SectorSize;
+use cuporep::{DeviceName, Error, FixedRandomness, ProveRequest, Prover, Result};
+use serde_json::{json, Value};
+
+use crate::input::{read_c1, read_proof};
+use crate::output::Output;
+use crate::prove::Tracing;
+use crate::SectorArgs as Sector;
+
+#[derive(Debug, Args)]
+pub struct SectorArgs {
+    #[command(flatten)]
+    sector: Sector,
+    /// Sector size: 2KiB, 8MiB, 512MiB, 32GiB, 64GiB
+    #[arg(long)]
+    size: SectorSize,
+    /// Seed of the secrets; whoever knows it can forge proofs
+    #[arg(long, value_name = "SEED")]
+    insecure_seed: u64,
+    /// The GPU, by number or UUID
+    #[arg(long, value_name = "DEVICE", default_value = "cuda:0")]
+    device: DeviceName,
+    /// How many proofs to make; the first one also makes what later ones keep
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Fixed randomness for tests, two hexadecimal numbers; partition k uses R+k and S+k
+    #[arg(long, value_name = "R,S")]
+    insecure_randomness: Option<FixedRandomness>,
+    /// The bytes that each proof must have
+    #[arg(long, value_name = "FILE", requires = "insecure_randomness")]
+    expect: Option<PathBuf>,
+    /// The bytes that the verifying key must have
+    #[arg(long, value_name = "FILE")]
+    expect_vk: Option<PathBuf>,
+    /// Write what ran when in the proofs, every kernel and copy included, to FILE for chrome://tracing or ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+}
+
+pub fn run(args: &SectorArgs, prover: &Prover, control: &Control, output: &Output) -> Result<()> {
+    let c1 = read_c1(&args.sector.c1)?;
+    let expected = args.expect.as_deref().map(read_proof).transpose()?;
+    let expected_vk = args
+        .expect_vk
+        .as_ref()
+        .map(|path| std::fs::read(path).map_err(|source| Error::Io { action: "read", path: path.clone(), source }));
+    let expected_vk = expected_vk.transpose()?;
+    let trace = Tracing::begin(args.trace.as_deref())?;
+
+    // A wrong input is known before anything long is done.
+    prover.check(&c1, args.sector.sector, args.sector.miner, control)?;
+    output.notice(&format!(
+        "making INSECURE {} parameters on {}: proofs made with them can be forged",
+        args.size, args.device
+    ));
+    let setup_control = control.fresh_times();
+    let begin = Instant::now();
+    let gpu = prover.insecure_gpu(args.size, args.insecure_seed, &args.device, &setup_control)?;
+    let setup = begin.elapsed();
+    if expected_vk.is_some_and(|expected| expected != gpu.vk_bytes()) {
+        return Err(Error::Argument { name: "--expect-vk", detail: "the seed gives another verifying key".into() });
+    }
+
+    let mut text = format!("setup: {:.1} ms\n{}", ms(setup), lines(&setup_control.times()));
+    let mut runs = Vec::new();
+    for run in 1..=args.runs {
+        let begin = Instant::now();
+        let proof = prover.prove_insecurely(
+            &gpu,
+            &ProveRequest {
+                c1: &c1,
+                sector: args.sector.sector,
+                miner: Some(args.sector.miner),
+                parameter_dir: None,
+                placement: Default::default(),
+                fixed_randomness: args.insecure_randomness.clone(),
+                control: trace.watch(control.fresh_times()),
+            },
+        )?;
+        let elapsed = begin.elapsed();
+        let same = expected.as_ref().map(|expected| *expected == proof.bytes);
+        if same == Some(false) {
+            return Err(Error::ProofInvalid { detail: "the proof verifies, but has not the expected bytes".into() });
+        }
+        let verdict = if same.is_some() { "verified, the expected bytes" } else { "verified" };
+        text += &format!(
+            "run {run}: {:.1} ms, {verdict}, {} bytes on {}\n{}",
+            ms(elapsed),
+            proof.device_memory,
+            proof.device,
+            lines(&proof.stages)
+        );
+        runs.push(json!({
+            "ms": ms(elapsed),
+            "expected_bytes": same,
+            "device": proof.device,
+            "device_memory": proof.device_memory,
+            "proof": hex::encode(&proof.bytes),
+            "stages": objects(&proof.stages),
+        }));
+    }
+    trace.finish()?;
+    let setup = json!({"ms": ms(setup), "stages": objects(&setup_control.times())});
+    output.result(text.trim_end(), &json!({"insecure": true, "setup": setup, "runs": runs}))
+}
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+fn lines(stages: &[Event]) -> String {
+    let line = |event: &Event| {
+        let partition = event.partition.map_or(String::new(), |partition| partition.to_string());
+        format!("  {:<12} {partition:>3} {:>12.1} ms\n", event.stage.name(), ms(event.elapsed.unwrap_or_default()))
+    };
+    stages.iter().map(line).collect()
+}
+
+fn objects(stages: &[Event]) -> Vec<Value> {
+    let object =
+        |event: &Event| json!({"stage": event.stage.name(), "partition": event.partition, "ms": event.elapsed.map(ms)});
+    stages.iter().map(object).collect()
+}

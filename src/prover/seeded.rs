@@ -1,0 +1,104 @@
+//! Proofs with INSECURE parameters that a GPU makes from a seed and keeps for itself: to test and to measure circuits
+//! whose parameter files are too large to be made. No file is written.
+
+use std::sync::Arc;
+
+use super::parameters::generation_bytes;
+use super::partitions::{assemble_verified, Witnesses};
+use super::{ProveRequest, Prover, SealProof};
+use crate::backend::cuda::card::devices;
+use crate::backend::cuda::seeded::SeededGpu;
+use crate::error::{Error, Result};
+use crate::groth16::{PreparedVerifyingKey, PROOF_BYTES};
+use crate::pipeline::{return_freed_memory, Control, Stage};
+use crate::porep::SectorSize;
+use crate::r1cs::Templates;
+use crate::DeviceName;
+
+/// A GPU that holds parameters made from a seed. Anyone who knows the seed can forge proofs for them.
+#[doc(hidden)]
+pub struct InsecureGpu {
+    size: SectorSize,
+    r1cs: Arc<Templates>,
+    gpu: SeededGpu,
+    verifying_key: PreparedVerifyingKey,
+}
+
+impl InsecureGpu {
+    /// The verifying key's bytes, as its file has them.
+    pub fn vk_bytes(&self) -> Vec<u8> {
+        self.gpu.vk().to_bytes()
+    }
+}
+
+impl Prover {
+    /// Makes INSECURE parameters of a size on a device.
+    ///
+    /// # Errors
+    /// [`Error::Device`] for a device that cannot be used, [`Error::Memory`] if they do not fit there.
+    #[doc(hidden)]
+    pub fn insecure_gpu(
+        &self,
+        size: SectorSize,
+        seed: u64,
+        device: &DeviceName,
+        control: &Control,
+    ) -> Result<InsecureGpu> {
+        self.require(&format!("making {size} parameters"), generation_bytes(size))?;
+        let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
+        let made = self.run(|| {
+            let device = device.find(&devices()?)?.clone();
+            let r1cs = control.stage(Stage::Shape, None, || self.shape(size, &self.parameter_dir(), control))?;
+            let gpu = SeededGpu::open(&device, &*r1cs, seed, self.device_memory, control)?;
+            let verifying_key = PreparedVerifyingKey::new(gpu.vk());
+            log::warn!("the {size} parameters on {device} are INSECURE: anyone can forge proofs for them");
+            Ok(InsecureGpu { size, r1cs, gpu, verifying_key })
+        });
+        return_freed_memory();
+        made
+    }
+
+    /// As [`Prover::prove`], with a GPU's own parameters in place of those that the request names.
+    #[doc(hidden)]
+    pub fn prove_insecurely(&self, on: &InsecureGpu, request: &ProveRequest<'_>) -> Result<SealProof> {
+        let control = &request.control;
+        let c1 = self.check(request.c1, request.sector, request.miner, control)?;
+        let registered_proof = c1.registered_proof();
+        if registered_proof.size != on.size {
+            let detail = format!("the sector has {}, the parameters are for {}", registered_proof.size, on.size);
+            return Err(Error::Argument { name: "size", detail });
+        }
+        let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
+        let proof = self.run(|| {
+            let Witnesses { witnesses, inputs } = Witnesses::of(&c1, &*on.r1cs, control)?;
+            let parts = on.gpu.prove(&*on.r1cs, &witnesses, control)?;
+            if parts.len() != witnesses.len() {
+                return Err(Error::internal(format!("{} witnesses gave {} results", witnesses.len(), parts.len())));
+            }
+            let mut bytes = Vec::with_capacity(parts.len() * PROOF_BYTES);
+            for (partition, (parts, inputs)) in parts.iter().zip(&inputs).enumerate() {
+                let keys = (on.gpu.vk(), &on.verifying_key);
+                let randomness = request.fixed_randomness.as_ref();
+                let assemble = || assemble_verified(keys, randomness, parts, partition, inputs);
+                let one = control.stage(Stage::Verify, Some(partition), assemble)?;
+                bytes.extend(one.ok_or_else(|| Error::SelfCheck {
+                    partition,
+                    device: on.gpu.name().into(),
+                    diagnosis: "it was made with parameters of a seed, and is not made again".into(),
+                })?);
+            }
+            Ok(SealProof {
+                bytes,
+                registered_proof,
+                device: on.gpu.name().into(),
+                fallbacks: Vec::new(),
+                insecure_parameters: true,
+                memory: 0,
+                device_memory: on.gpu.device_memory(),
+                stages: control.times(),
+            })
+        });
+        return_freed_memory();
+        proof
+    }
+}
