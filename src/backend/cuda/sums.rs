@@ -796,19 +796,24 @@ mod tests {
     }
 
     fn key_sums<C: Case>(count: usize, key_bits: u32, some: u32) {
-        let gpu = testing::gpu();
         let mut rng = StdRng::seed_from_u64(u64::from(key_bits));
         let points = points::<C>(count, &mut rng);
         let keys: Vec<u32> =
             (0..count).map(|_| if rng.gen_ratio(some, 8) { rng.gen_range(1..1 << key_bits) } else { 0 }).collect();
+        compare_key_sums::<C>(&points, &keys, key_bits);
+    }
+
+    fn compare_key_sums<C: Case>(points: &[C::Host], keys: &[u32], key_bits: u32) {
+        let gpu = testing::gpu();
+        let count = points.len();
         for rows in [false, true] {
             let mut sums = KeySums::<C>::new(&gpu, count, key_bits);
             sums.buckets.shape.rows = rows;
             let stream = gpu.stream().unwrap();
             let bases = gpu.allocate(count, "points").unwrap();
-            stream.upload(bases.span(), C::words(&points)).unwrap();
+            stream.upload(bases.span(), C::words(points)).unwrap();
             let on_device = gpu.allocate(count, "keys").unwrap();
-            stream.upload(on_device.span(), &keys).unwrap();
+            stream.upload(on_device.span(), keys).unwrap();
             let scratch = gpu.allocate(sums.scratch_bytes(), "scratch").unwrap();
             let mut arena = Arena::counting();
             sums.carve_result(&mut arena);
@@ -820,7 +825,7 @@ mod tests {
             assert_eq!(found.len(), (1 << key_bits) - 1);
             for (index, sum) in found.iter().enumerate() {
                 let mut expected = C::Projective::identity();
-                for (point, _) in points.iter().zip(&keys).filter(|(_, &key)| key as usize == index + 1) {
+                for (point, _) in points.iter().zip(keys).filter(|(_, &key)| key as usize == index + 1) {
                     expected += point;
                 }
                 assert_eq!(*sum, expected, "key {}, rows {rows}", index + 1);
@@ -830,6 +835,23 @@ mod tests {
                 let with_bit = found.iter().enumerate().filter(|(index, _)| (index + 1) >> bit & 1 == 1);
                 assert_eq!(*sum, with_bit.map(|(_, sum)| sum).sum::<C::Projective>(), "bit {bit}");
             }
+        }
+    }
+
+    #[test]
+    fn whole_warps_of_equal_and_opposite_points_are_summed() {
+        // As in the queries of real circuits, where hundreds of thousands of points are those 32 before.
+        let mut equal = sample_points::<G1Affine>(2048);
+        for index in (0..2048).filter(|index| index / 32 % 2 == 1) {
+            equal[index] = equal[index - 32];
+        }
+        let opposite: Vec<G1Affine> =
+            equal.iter().enumerate().map(|(index, &point)| if index / 32 % 2 == 1 { -point } else { point }).collect();
+        let same = vec![equal[0]; 2048];
+        for points in [equal, opposite, same] {
+            compare_key_sums::<G1>(&points, &vec![1; points.len()], 1);
+            let keys: Vec<u32> = (0..2048).map(|index| 1 + index / 64 % 3).collect();
+            compare_key_sums::<G1>(&points, &keys, 2);
         }
     }
 
