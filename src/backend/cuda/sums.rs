@@ -40,6 +40,9 @@ const JOIN_BITS: u32 = 4;
 /// Tasks a thread from which on batched affine additions win over one accumulator a task.
 const ROWS_FROM: usize = 24;
 
+/// .. and how many a thread should have, where there is a choice: an inversion costs as much as some ten additions.
+const TASKS_A_THREAD: usize = 85;
+
 /// Entries of a task, where there is a choice.
 const SHORTEST_TASK: usize = 16;
 const LONGEST_TASK: usize = 1024;
@@ -557,7 +560,8 @@ impl<C: DeviceCurve> KeySums<C> {
         assert!((1..=10).contains(&key_bits), "keys of {key_bits} bits");
         let threads = (row_threads::<C>(gpu) * gpu.properties().multiprocessors) as usize;
         // Short tasks make many: each inversion then serves many additions. What they leave is joined one by one.
-        let cap = (points / (160 * threads)).next_power_of_two().clamp(SHORTEST_TASK, LONGEST_TASK);
+        let expected = points - (points >> key_bits);
+        let cap = (expected / (TASKS_A_THREAD * threads)).next_power_of_two().clamp(SHORTEST_TASK, LONGEST_TASK);
         let shape = Shape::new(points, 1, key_bits, (1 << key_bits) - 1, cap, threads);
         KeySums { buckets: Buckets::new(gpu, shape) }
     }
