@@ -7,8 +7,7 @@ namespace {
 constexpr uint32_t THREADS = 128;
 
 // tables[(j << window) + d] = d bases[j], for d below 2^window.
-template <class F>
-DEVICE void fill_tables(Affine<F> *tables, const Affine<F> *bases, uint32_t window, uint32_t count) {
+template <class F> DEVICE void fill_tables(Affine<F> *tables, const Affine<F> *bases, uint32_t window, uint32_t count) {
     uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= count)
         return;
@@ -58,8 +57,7 @@ SETUP_KERNELS(g1, FpCalled)
 SETUP_KERNELS(g2, Fp2Called)
 
 // out[i] = factors[0] x^k for the coefficient k at position first + i; factors[1 + j] = x^(2^j).
-KERNEL(THREADS, 1, setup_powers,
-       (Fr * out, const Fr *factors, uint32_t first, uint32_t count, ntt::Layout layout)) {
+KERNEL(THREADS, 1, setup_powers, (Fr * out, const Fr *factors, uint32_t first, uint32_t count, ntt::Layout layout)) {
     uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= count)
         return;
