@@ -92,10 +92,12 @@ impl Shape {
         cap: usize,
         threads: usize,
     ) -> Self {
-        let (middle, low) = match bucket_bits {
-            ..=ONE_STEP_BITS => (0, 0),
-            ..=TWO_STEP_BITS => (0, bucket_bits / 2),
-            _ => (LATER_BITS, LATER_BITS),
+        let (middle, low) = if bucket_bits <= ONE_STEP_BITS {
+            (0, 0)
+        } else if bucket_bits <= TWO_STEP_BITS {
+            (0, bucket_bits / 2)
+        } else {
+            (LATER_BITS, LATER_BITS)
         };
         let mut shape = Shape { positions, windows, window_buckets, bins: 0, middle, low, cap, rows: false };
         shape.set_steps(middle, low);
