@@ -59,7 +59,7 @@ fn allocate_zeros(len: usize) -> Option<Vec<Scalar>> {
 
 /// Asks for huge pages for memory that has not been written yet. Changes no contents.
 #[cfg(target_os = "linux")]
-pub(crate) fn advise<T>(memory: &mut [T]) {
+fn advise<T>(memory: &mut [T]) {
     const HUGE_PAGE: usize = 1 << 21;
     let start = (memory.as_ptr() as usize).next_multiple_of(HUGE_PAGE);
     let end = (memory.as_ptr() as usize + size_of_val(memory)) & !(HUGE_PAGE - 1);
@@ -71,7 +71,7 @@ pub(crate) fn advise<T>(memory: &mut [T]) {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn advise<T>(_: &mut [T]) {}
+fn advise<T>(_: &mut [T]) {}
 
 #[cfg(test)]
 mod tests {

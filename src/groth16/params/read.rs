@@ -9,7 +9,6 @@ use super::file::InputFile;
 use super::layout::Extent;
 use crate::error::{Error, Result};
 use crate::groth16::points::FilePoint;
-use crate::memory::advise;
 use crate::pipeline::{available_memory, Control};
 
 /// Bytes of a piece: large enough that a system call costs nothing, small enough for the cache that the
@@ -40,7 +39,6 @@ pub(super) fn read_points<P: FilePoint>(
     })?;
     let piece = PIECE_BYTES / P::BYTES;
     let slots = &mut out.spare_capacity_mut()[..count];
-    advise(slots);
     slots.par_chunks_mut(piece).enumerate().try_for_each_init(
         || vec![0u8; piece * P::BYTES],
         |buffer, (index, slots)| {
