@@ -129,7 +129,7 @@ fn multiplication<C: Fillable>(gpu: &Gpu, stream: &Stream, log: u32, name: &str,
     let count = 1usize << log;
     let points = points::<C>(gpu, stream, count)?;
     let scalars = scalars(gpu, stream, count, 1)?;
-    let msm = Msm::<C>::new(gpu, count, spare(gpu)?);
+    let msm = Msm::<C>::new(gpu, count, 1, spare(gpu)?);
     let scratch = scratch(gpu, msm.scratch_bytes())?;
     let out = gpu.allocate(msm.windows(), "windows")?;
     let milliseconds =

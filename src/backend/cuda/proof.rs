@@ -78,8 +78,8 @@ struct QueryPlan<C: DeviceCurve> {
 /// Where the results of one query are put.
 struct QueryOut<C: DeviceCurve> {
     bits: KeyResult<C>,
-    /// For each witness, a value a window.
-    full: Vec<Span<[C::Xyzz; 2]>>,
+    /// Witness after witness, a value a window.
+    full: Span<[C::Xyzz; 2]>,
 }
 
 /// A proof's parts of the device's memory.
@@ -102,7 +102,7 @@ struct Slots {
 
 impl<C: DeviceCurve> QueryPlan<C> {
     fn new(gpu: &Gpu, query: &Query, group: usize) -> Self {
-        let full = Msm::new(gpu, query.full_bases().len(), MOST_SCRATCH);
+        let full = Msm::new(gpu, query.full_bases().len(), group, MOST_SCRATCH);
         QueryPlan { bits: KeySums::new(gpu, query.len(), group as u32), full }
     }
 
@@ -112,15 +112,15 @@ impl<C: DeviceCurve> QueryPlan<C> {
 
     fn carve(&self, arena: &mut Arena, group: usize) -> QueryOut<C> {
         let bits = self.bits.carve_result(arena);
-        QueryOut { bits, full: (0..group).map(|_| arena.take(self.full.windows())).collect() }
+        QueryOut { bits, full: arena.take(group * self.full.windows()) }
     }
 
     /// The sums of each witness, after waiting for them.
     fn finish(&self, stream: &Stream, out: &QueryOut<C>, witnesses: usize) -> Result<Vec<C::Projective>> {
         let mut sums = sums_by_bit(out.bits.read(stream)?);
         sums.truncate(witnesses);
-        for (sum, full) in sums.iter_mut().zip(&out.full) {
-            *sum += self.full.finish(&read(stream, *full)?);
+        for (sum, full) in sums.iter_mut().zip(read(stream, out.full)?.chunks(self.full.windows())) {
+            *sum += self.full.finish(full);
         }
         Ok(sums)
     }
@@ -198,7 +198,7 @@ impl Work {
         let within = limit.map_or(u64::MAX, |limit| limit.saturating_sub(gpu.allocated()));
         let spare = gpu.free_memory()?.saturating_sub(RESERVE).min(within);
         let plan = |scratch| {
-            let sum_h = Msm::new(gpu, h, scratch);
+            let sum_h = Msm::new(gpu, h, 1, scratch);
             let mut arena = Arena::counting();
             Slots::carve(&mut arena, sizes, group, &shape, &sum_h, &queries);
             (sum_h, arena.used())
@@ -304,12 +304,14 @@ impl QueryRun<'_> {
         query.keys(self.stream, self.shape, self.witnesses, keys)?;
         plan.bits.queue(self.stream, bases, keys, self.scratch, &out.bits)?;
         let indices = query.full_bases();
-        let scalars = self.scalars.slice(..indices.len());
-        for (witness, out) in self.witnesses.iter().zip(&out.full) {
+        let count = self.witnesses.len();
+        let scalars = self.scalars.slice(..count * indices.len());
+        for (index, witness) in self.witnesses.iter().enumerate() {
+            let scalars = scalars.slice(index * indices.len()..(index + 1) * indices.len());
             query.full_scalars(self.stream, witness, scalars)?;
-            plan.full.queue(self.stream, bases, scalars, Some(indices), self.scratch, *out)?;
         }
-        Ok(())
+        let out = out.full.slice(..count * plan.full.windows());
+        plan.full.queue(self.stream, bases, scalars, Some(indices), self.scratch, out)
     }
 }
 
@@ -340,7 +342,7 @@ impl Slots {
             b_g1: b_g1.carve(arena, group),
             b_g2: b_g2.carve(arena, group),
             keys: arena.take(longest(&Query::len)),
-            scalars: arena.take(longest(&|query| query.full_bases().len())),
+            scalars: arena.take(group * longest(&|query| query.full_bases().len())),
             scratch: arena.take(scratch),
         }
     }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use group::Group;
 
@@ -387,10 +388,12 @@ impl<C: DeviceCurve> Buckets<C> {
     }
 }
 
-/// Multi-scalar multiplications of a fixed number of points.
+/// Multi-scalar multiplications of a fixed number of points, each by several sets of scalars at once: the windows of all
+/// sets are summed together, which keeps the device busy where one set has too few points for that.
 pub(super) struct Msm<C: DeviceCurve> {
+    /// Of one set.
     windows: Windows,
-    /// How many windows at once.
+    /// How many windows at once, whichever sets they are of.
     batch: u32,
     gpu: Gpu,
     shape: Shape,
@@ -405,10 +408,11 @@ struct MsmScratch<C: DeviceCurve> {
 }
 
 impl<C: DeviceCurve> Msm<C> {
-    /// For `points` points, with scratch of at most `memory` bytes if that suffices for one window at all.
-    pub fn new(gpu: &Gpu, points: usize, memory: usize) -> Self {
+    /// For `points` points and up to `sets` sets of scalars, with scratch of at most `memory` bytes if that suffices for one
+    /// window at all.
+    pub fn new(gpu: &Gpu, points: usize, sets: usize, memory: usize) -> Self {
         let windows = Windows::for_points(points);
-        let mut batch = windows.count;
+        let mut batch = windows.count * sets as u32;
         loop {
             let msm = Self::with_batch(gpu, points, windows, batch);
             let entries_fit = points as u64 * u64::from(batch) <= u64::from(u32::MAX / 2);
@@ -429,7 +433,7 @@ impl<C: DeviceCurve> Msm<C> {
         Msm { windows, batch, gpu: gpu.clone(), shape, curve: PhantomData }
     }
 
-    /// How many windows there are: the length of the result on the device.
+    /// How many windows a set has: the length of its result on the device.
     pub fn windows(&self) -> usize {
         self.windows.count as usize
     }
@@ -454,8 +458,9 @@ impl<C: DeviceCurve> Msm<C> {
         LEAF_BITS.min(self.windows.widest() - 1)
     }
 
-    /// Queues the sum of `scalars[i] * points[indices[i]]`, or of `scalars[i] * points[i]`. Scalars are canonical numbers
-    /// below r. `out` gets for each window the sum of its buckets, and the weighted sum, which [`Msm::finish`] takes.
+    /// Queues for each set the sum of `scalars[i] * points[indices[i]]`, or of `scalars[i] * points[i]`. Scalars are canonical
+    /// numbers below r, set after set; the points are the same for all. `out` gets for each window of each set the sum of its
+    /// buckets, and the weighted sum, which [`Msm::finish`] takes.
     pub fn queue(
         &self,
         stream: &Stream,
@@ -465,23 +470,37 @@ impl<C: DeviceCurve> Msm<C> {
         scratch: Span<u8>,
         out: Span<[C::Xyzz; 2]>,
     ) -> Result<()> {
-        assert_eq!((scalars.len(), out.len()), (self.shape.positions, self.windows()), "not as planned");
-        if self.shape.positions == 0 {
+        let n = self.shape.positions;
+        let sets = out.len() / self.windows();
+        assert_eq!((scalars.len(), out.len()), (n * sets, self.windows() * sets), "not as planned");
+        if n == 0 {
             // Zeros are infinity.
             return stream.zero(out);
         }
         let scratch = self.carve(&mut Arena::new(scratch));
-        let mut first = 0;
-        while first < self.windows.count {
-            let count = self.batch.min(self.windows.count - first);
-            let shape = Shape { windows: count, ..self.shape };
-            let n = shape.positions as u64;
-            let digits = args![scratch.digits, scalars, n, self.windows.plan(first, count)];
-            stream.launch("msm_digits", shape.positions.div_ceil(256) as u32, 256, 0, &digits)?;
+        let all = out.len() as u32;
+        for first in (0..all).step_by(self.batch as usize) {
+            let windows = first..all.min(first + self.batch);
+            let shape = Shape { windows: windows.len() as u32, ..self.shape };
+            self.digits(stream, scalars, windows.clone(), scratch.digits)?;
             let buckets = Buckets::<C>::new(&self.gpu, shape);
             buckets.queue(stream, points, scratch.digits, indices, &scratch.buckets)?;
-            let out = out.slice(first as usize..(first + count) as usize);
-            self.reduce(stream, &shape, &scratch, out)?;
+            self.reduce(stream, &shape, &scratch, out.slice(windows.start as usize..windows.end as usize))?;
+        }
+        Ok(())
+    }
+
+    /// The digits of these windows, counted over all sets.
+    fn digits(&self, stream: &Stream, scalars: Span<Words>, windows: Range<u32>, out: Span<u32>) -> Result<()> {
+        let (n, each) = (self.shape.positions, self.windows.count);
+        let mut first = windows.start;
+        while first < windows.end {
+            let set = first / each;
+            let count = windows.end.min((set + 1) * each) - first;
+            let scalars = scalars.slice(set as usize * n..(set as usize + 1) * n);
+            let out = out.slice((first - windows.start) as usize * n..);
+            let args = args![out, scalars, n as u64, self.windows.plan(first % each, count)];
+            stream.launch("msm_digits", n.div_ceil(256) as u32, 256, 0, &args)?;
             first += count;
         }
         Ok(())
@@ -510,7 +529,7 @@ impl<C: DeviceCurve> Msm<C> {
         Ok(())
     }
 
-    /// The sum from what [`Msm::queue`] left: Horner's rule over the windows.
+    /// The sum of one set from what [`Msm::queue`] left for its windows: Horner's rule.
     pub fn finish(&self, windows: &[[C::Xyzz; 2]]) -> C::Projective {
         let mut sum = C::Projective::identity();
         for (window, [_, weighted]) in windows.iter().enumerate().rev() {
@@ -723,21 +742,23 @@ mod tests {
         points: &[C::Host],
         scalars: &[Scalar],
         indices: Option<&[u32]>,
-    ) -> C::Projective {
+    ) -> Vec<C::Projective> {
         let stream = gpu.stream().unwrap();
         let bases = gpu.allocate(points.len(), "points").unwrap();
         stream.upload(bases.span(), C::words(points)).unwrap();
         let numbers = gpu.allocate(scalars.len(), "scalars").unwrap();
         stream.upload(numbers.span(), &canonical(scalars)).unwrap();
-        let places = gpu.allocate(scalars.len(), "indices").unwrap();
+        let places = gpu.allocate(indices.map_or(0, <[u32]>::len), "indices").unwrap();
         if let Some(indices) = indices {
             stream.upload(places.span(), indices).unwrap();
         }
         let scratch = gpu.allocate(msm.scratch_bytes(), "scratch").unwrap();
-        let out = gpu.allocate(msm.windows(), "windows").unwrap();
+        let count = indices.map_or(points.len(), <[u32]>::len);
+        let sets = scalars.len().checked_div(count).unwrap_or(1);
+        let out = gpu.allocate(msm.windows() * sets, "windows").unwrap();
         let places = indices.map(|_| places.span());
         msm.queue(&stream, bases.span(), numbers.span(), places, scratch.span(), out.span()).unwrap();
-        msm.finish(&read(&stream, out.span()).unwrap())
+        read(&stream, out.span()).unwrap().chunks(msm.windows()).map(|windows| msm.finish(windows)).collect()
     }
 
     fn multiplications<C: Case>(counts: &[usize]) {
@@ -753,8 +774,8 @@ mod tests {
                         let windows = Windows::for_points(count);
                         let mut msm = Msm::<C>::with_batch(&gpu, count, windows, windows.count.min(batch));
                         msm.shape.rows = rows;
-                        let sum = run(&gpu, &msm, &points, &scalars, None);
-                        assert_eq!(sum, expected, "{count} points, scalars {kind}, rows {rows}, {batch} windows");
+                        let sums = run(&gpu, &msm, &points, &scalars, None);
+                        assert_eq!(sums, [expected], "{count} points, scalars {kind}, rows {rows}, {batch} windows");
                     }
                 }
             }
@@ -782,7 +803,8 @@ mod tests {
                 let mut msm = Msm::<G1>::with_batch(&gpu, 3000, Windows::new(30), 7);
                 msm.shape.rows = rows;
                 msm.shape.set_steps(middle, low);
-                assert_eq!(run(&gpu, &msm, &points, &scalars, None), G1::host_msm(&points, &scalars), "scalars {kind}");
+                let sums = run(&gpu, &msm, &points, &scalars, None);
+                assert_eq!(sums, [G1::host_msm(&points, &scalars)], "scalars {kind}");
             }
         }
     }
@@ -795,10 +817,40 @@ mod tests {
         let indices: Vec<u32> = (0..200).map(|_| rng.gen_range(0..500)).collect();
         let scalars = scalars(200, 0, &mut rng);
         let gathered: Vec<_> = indices.iter().map(|&index| points[index as usize]).collect();
-        let msm = Msm::<G1>::new(&gpu, 200, 1 << 30);
-        let sum = run(&gpu, &msm, &points, &scalars, Some(&indices));
-        assert_eq!(sum, G1::host_msm(&gathered, &scalars));
-        assert_eq!(run(&gpu, &Msm::<G1>::new(&gpu, 0, 1 << 30), &points, &[], None), G1::host_msm(&[], &[]));
+        let msm = Msm::<G1>::new(&gpu, 200, 1, 1 << 30);
+        let sums = run(&gpu, &msm, &points, &scalars, Some(&indices));
+        assert_eq!(sums, [G1::host_msm(&gathered, &scalars)]);
+        let nothing = run(&gpu, &Msm::<G1>::new(&gpu, 0, 1, 1 << 30), &points, &[], Some(&[]));
+        assert_eq!(nothing, [G1::host_msm(&[], &[])]);
+    }
+
+    fn sets<C: Case>(count: usize) {
+        const SETS: usize = 5;
+        let gpu = testing::gpu();
+        let mut rng = StdRng::seed_from_u64(5);
+        let points = points::<C>(2 * count, &mut rng);
+        let indices: Vec<u32> = (0..count).map(|index| 2 * index as u32).collect();
+        let gathered: Vec<_> = points.iter().step_by(2).copied().collect();
+        let scalars: Vec<_> = (0..SETS).map(|set| scalars(count, set % 4, &mut rng)).collect();
+        let expected: Vec<_> = scalars.iter().map(|scalars| C::host_msm(&gathered, scalars)).collect();
+        let windows = Windows::for_points(count);
+        // Batches that end within sets, that hold one or several, and all of them.
+        let batches = [1, windows.count - 1, windows.count, 2 * windows.count + 3, SETS as u32 * windows.count];
+        for (batch, rows) in batches.into_iter().zip([false, true].into_iter().cycle()) {
+            let mut msm = Msm::<C>::with_batch(&gpu, count, windows, batch);
+            msm.shape.rows = rows;
+            for sets in [SETS, 2, 1] {
+                let scalars = scalars[..sets].concat();
+                let sums = run(&gpu, &msm, &points, &scalars, Some(&indices));
+                assert_eq!(sums, expected[..sets], "{batch} windows at once, {sets} sets, rows {rows}");
+            }
+        }
+    }
+
+    #[test]
+    fn several_sets_of_scalars_give_the_sum_of_each() {
+        sets::<G1>(150);
+        sets::<G2>(40);
     }
 
     fn key_sums<C: Case>(count: usize, key_bits: u32, some: u32) {
