@@ -23,6 +23,9 @@ use cuporep::porep::{check, public_inputs, templates, witness, C1Output};
 use cuporep::r1cs::ShapeStore;
 use cuporep::{Config, ProveRequest, Prover};
 
+#[path = "../src/bin/cuporep/usage.rs"]
+mod usage;
+
 type Failure = Box<dyn std::error::Error>;
 
 struct Case {
@@ -78,22 +81,6 @@ fn prove_there(case: &Case) -> Result<usize, Failure> {
     Ok(seal::seal_commit_phase2(c1, prover_id(case.miner), SectorId::from(case.sector))?.proof.len())
 }
 
-/// The peak resident memory of this process, in MiB.
-fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? / 1024)
-}
-
-/// Seconds that the processor has worked for this process, on all cores together.
-fn processor_seconds() -> Result<f64, Failure> {
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
-    // Behind the name in parentheses: user and system time are fields 14 and 15, in ticks of 10 ms.
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |field: usize| fields.get(field).and_then(|text| text.parse::<f64>().ok());
-    Ok((ticks(11).ok_or("no user time")? + ticks(12).ok_or("no system time")?) / 100.0)
-}
-
 fn child(which: &str, params: &Path, directory: &Path) -> Result<(), Failure> {
     let case = read_case(directory)?;
     let begin = Instant::now();
@@ -103,8 +90,9 @@ fn child(which: &str, params: &Path, directory: &Path) -> Result<(), Failure> {
         _ => prove_there(&case)?,
     };
     let seconds = begin.elapsed().as_secs_f64();
-    let memory = peak_memory().ok_or("no peak memory in /proc/self/status")?;
-    println!("{seconds} {} {memory} {length}", processor_seconds()?);
+    let memory = usage::peak_memory().ok_or("no peak memory in /proc/self/status")?;
+    let processor = usage::processor_seconds().ok_or("no times in /proc/self/stat")?;
+    println!("{seconds} {processor} {memory} {length}");
     Ok(())
 }
 

@@ -102,6 +102,8 @@ template <class F> struct Rows {
     const uint32_t *entries;
     Tasks tasks;
     uint32_t count;
+    // On the host: not zero when nobody wants the sums any more.
+    const volatile uint32_t *stop;
 
     uint32_t lane, warp, warps;
     uint4 *stage;
@@ -197,7 +199,7 @@ template <class F> struct Rows {
         }
         bool upwards = false;
 #pragma unroll 1
-        for (uint32_t row = 1; remaining != 0; row++) {
+        for (uint32_t row = 1; remaining != 0 && *stop == 0; row++) {
             active = remaining;
             while (remaining != 0 && tile_length(remaining - 1) <= row + 1)
                 remaining--;
@@ -273,9 +275,9 @@ template <class F> struct Rows {
 
 template <class F>
 DEVICE void sum_rows(Affine<F> *sums, uint4 *running, uint4 *prefix, const Affine<F> *points, const uint32_t *entries,
-                     Tasks tasks, const Counters *counters) {
+                     Tasks tasks, const Counters *counters, const volatile uint32_t *stop) {
     DYNAMIC_SHARED(uint4, stage);
-    Rows<F> rows = {sums, running, prefix, points, entries, tasks, counters->tasks, 0, 0, 0, nullptr};
+    Rows<F> rows = {sums, running, prefix, points, entries, tasks, counters->tasks, stop, 0, 0, 0, nullptr};
     rows.lane = threadIdx.x % 32;
     rows.warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
     rows.warps = gridDim.x * (blockDim.x / 32);
@@ -423,8 +425,8 @@ DEVICE void reduce_chunks(Chunk<F> *out, const Chunk<F> *in, uint32_t chunks, ui
 #define SUM_KERNELS(group, CHAINS, CALLED, ROW_THREADS, OTHER_THREADS)                                                 \
     KERNEL(ROW_THREADS, 1, group##_sum_rows,                                                                           \
            (Affine<CALLED> * sums, uint4 * running, uint4 * prefix, const Affine<CALLED> *points,                      \
-            const uint32_t *entries, Tasks tasks, const Counters *counters)) {                                         \
-        sum_rows<CALLED>(sums, running, prefix, points, entries, tasks, counters);                                     \
+            const uint32_t *entries, Tasks tasks, const Counters *counters, const uint32_t *stop)) {                   \
+        sum_rows<CALLED>(sums, running, prefix, points, entries, tasks, counters, stop);                               \
     }                                                                                                                  \
     KERNEL(OTHER_THREADS, 1, group##_sum_chains,                                                                       \
            (Xyzz<CHAINS> * sums, const Affine<CHAINS> *points, const uint32_t *entries, Tasks tasks,                   \

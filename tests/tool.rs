@@ -207,6 +207,18 @@ fn what_is_no_file_is_written_through() {
 }
 
 #[test]
+fn a_trace_that_cannot_be_written_takes_no_proof_with_it() {
+    let params = test_parameters(SectorSize::KiB2).to_str().unwrap();
+    let arguments = ["--json", "prove", "--device", "cpu", "--c1", &small_c1()];
+    let fixed = ["--params", params, "--insecure-randomness", "123456789abcdef0,0fedcba987654321"];
+    let output = run(&with_sector(&arguments, &[&fixed[..], &["--trace", "/dev/full"]].concat()));
+    let made: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(output.status.success(), "{made}");
+    assert_eq!(made["proof"], hex::encode(fixture(SMALL).proof));
+    assert!(made["warnings"][0].as_str().unwrap().contains("/dev/full"), "{made}");
+}
+
+#[test]
 fn kernels_are_measured_on_a_gpu_that_there_is() {
     for (arguments, exit, code) in [(&["--device", "cuda:77"][..], 4, Some(302)), (&["--largest", "99"], 2, Some(2))] {
         let output = run(&[&["--json", "bench", "kernels"], arguments].concat());

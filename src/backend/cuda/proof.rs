@@ -1,7 +1,7 @@
 //! Proofs on one device: what is kept there between them, and the order of a proof's work.
 //!
 //! The host only queues: witnesses go to the device on a stream of their own while the sums of an earlier one are made,
-//! and results are read while later work runs. To be able to stop, it stays a bounded number of steps ahead.
+//! and results are read when all is done. To be able to stop, it stays a bounded number of steps ahead.
 
 use std::collections::VecDeque;
 
@@ -386,12 +386,14 @@ impl<'a> Steps<'a> {
 
     /// Waits for the oldest step.
     fn retire(&mut self) -> Result<()> {
-        if let Some(step) = self.queued.pop_front() {
+        // Taken away when it is done: until then there is something to abandon.
+        if let Some(step) = self.queued.front() {
             self.stream.gpu().queue_for(step.stage.name(), step.partition);
-            step.end.synchronize()?;
+            step.end.wait_while(|| self.control.check(step.stage))?;
             let milliseconds = step.end.since(&step.begin)?;
             let elapsed = std::time::Duration::from_secs_f32(milliseconds.max(0.0) / 1e3);
             self.control.end(step.stage, step.partition, elapsed);
+            self.queued.pop_front();
         }
         Ok(())
     }
@@ -399,9 +401,8 @@ impl<'a> Steps<'a> {
     fn finish(mut self) -> Result<()> {
         while !self.queued.is_empty() {
             self.retire()?;
-            self.control.check("the sums on the device")?;
         }
-        Ok(())
+        self.control.check("the sums on the device")
     }
 }
 
@@ -409,7 +410,7 @@ impl Drop for Steps<'_> {
     fn drop(&mut self) {
         // After an error or a cancel nothing of this proof may still run when the next one begins.
         if !self.queued.is_empty() {
-            if let Err(error) = self.stream.synchronize() {
+            if let Err(error) = self.stream.abandon() {
                 log::debug!("{error}");
             }
         }

@@ -353,8 +353,8 @@ impl<C: DeviceCurve> Buckets<C> {
         let tasks = Self::task_pointers(scratch);
         if self.shape.rows {
             let shared = self.row_threads * C::ROW_SHARED;
-            let rows =
-                args![scratch.affine, scratch.running, scratch.prefix, points, scratch.sorted, tasks, scratch.counters];
+            let Scratch { affine, running, prefix, sorted, counters, .. } = *scratch;
+            let rows = args![affine, running, prefix, points, sorted, tasks, counters, stream.stop_flag()];
             return stream.launch(C::KERNELS.sum_rows, self.multiprocessors, self.row_threads, shared, &rows);
         }
         let tasks_at_most = self.shape.tasks().min(self.shape.entries().max(1)) as u32;
@@ -665,7 +665,9 @@ pub(super) fn read<T: Plain>(stream: &Stream, span: Span<T>) -> Result<Vec<T>> {
 
 #[cfg(all(test, feature = "emulator"))]
 mod tests {
-    use blstrs::{G1Affine, G2Affine, Scalar};
+    use std::sync::atomic::Ordering;
+
+    use blstrs::{G1Affine, G1Projective, G2Affine, Scalar};
     use ff::{Field, PrimeField};
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
@@ -851,6 +853,36 @@ mod tests {
     fn several_sets_of_scalars_give_the_sum_of_each() {
         sets::<G1>(150);
         sets::<G2>(40);
+    }
+
+    #[test]
+    fn abandoned_sums_end_early_and_the_next_are_right() {
+        let gpu = testing::gpu();
+        let stream = gpu.stream().unwrap();
+        let points = sample_points::<G1Affine>(1000);
+        let (bases, keys) = (gpu.allocate(1000, "points").unwrap(), gpu.allocate(1000, "keys").unwrap());
+        stream.upload(bases.span(), G1::words(&points)).unwrap();
+        stream.upload(keys.span(), &[1u32; 1000]).unwrap();
+        let mut sums = KeySums::<G1>::new(&gpu, 1000, 1);
+        sums.buckets.shape.rows = true;
+        let scratch = gpu.allocate(sums.scratch_bytes(), "scratch").unwrap();
+        let mut arena = Arena::counting();
+        sums.carve_result(&mut arena);
+        let room = gpu.allocate(arena.used(), "result").unwrap();
+        let result = sums.carve_result(&mut Arena::new(room.span()));
+        let sum = || {
+            stream.zero(scratch.span()).unwrap();
+            sums.queue(&stream, bases.span(), keys.span(), scratch.span(), &result).unwrap();
+        };
+        let expected: G1Projective = points.iter().map(G1Projective::from).sum();
+        for _ in 0..2 {
+            sum();
+            assert_eq!(result.read(&stream).unwrap(), [expected]);
+            stream.stop().store(1, Ordering::SeqCst);
+            sum();
+            stream.abandon().unwrap();
+            assert_ne!(result.read(&stream).unwrap(), [expected], "not all rows were added");
+        }
     }
 
     fn key_sums<C: Case>(count: usize, key_bits: u32, some: u32) {

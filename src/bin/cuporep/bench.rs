@@ -9,7 +9,7 @@ use cuporep::{measure_kernels, DeviceName, ProveRequest, Prover, Result, MEASURE
 use serde_json::json;
 
 use crate::input::read_c1;
-use crate::output::Output;
+use crate::output::{ms, Output};
 use crate::prove::OnArgs;
 use crate::SectorArgs;
 
@@ -122,9 +122,7 @@ fn stages(args: &StagesArgs, prover: &Prover, control: &Control, output: &Output
             warm.push(whole);
         }
     }
-    trace.finish()?;
     lines.sort_by_key(|line| line.stage);
-    let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
     let mut text = format!("{:<12} {:>12} {:>16}\n", "stage", "first, ms", "later median, ms");
     let mut row = |name: &str, cold: Duration, warm: Option<Duration>| {
         let warm = warm.map_or("-".into(), |warm| format!("{:.1}", ms(warm)));
@@ -141,7 +139,8 @@ fn stages(args: &StagesArgs, prover: &Prover, control: &Control, output: &Output
     output.result(
         text.trim_end(),
         &json!({"stages": stages, "first_ms": ms(cold), "median_ms": median(&warm).map(ms), "proofs": args.proofs}),
-    )
+    )?;
+    trace.finish()
 }
 
 fn median(times: &[Duration]) -> Option<Duration> {

@@ -9,6 +9,8 @@ mod progress;
 mod prove;
 #[cfg(feature = "cuda")]
 mod sector;
+#[cfg(feature = "cuda")]
+mod usage;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

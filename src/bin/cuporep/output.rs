@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
+use cuporep::pipeline::Event;
 use cuporep::{Class, Error, Result};
 use serde_json::{json, Value};
 use tempfile::NamedTempFile;
@@ -87,6 +89,18 @@ fn complain(text: &str) {
 
 fn standard_output(source: io::Error) -> Error {
     Error::Io { action: "write", path: "standard output".into(), source }
+}
+
+/// A duration in milliseconds.
+pub fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// The stages of a proof for machines.
+pub fn stage_times(stages: &[Event]) -> Vec<Value> {
+    let object =
+        |event: &Event| json!({"stage": event.stage.name(), "partition": event.partition, "ms": event.elapsed.map(ms)});
+    stages.iter().map(object).collect()
 }
 
 /// Writes raw bytes to standard output.

@@ -8,7 +8,7 @@ use cuporep::{Error, FixedRandomness, Placement, ProveRequest, Prover, Result, S
 use serde_json::{json, Value};
 
 use crate::input::{read_c1, read_proof};
-use crate::output::{write_standard_output, Output, OutputFile};
+use crate::output::{stage_times, write_standard_output, Output, OutputFile};
 use crate::SectorArgs;
 
 #[derive(Debug, Args)]
@@ -130,27 +130,24 @@ pub fn prove(args: &ProveArgs, prover: &Prover, control: Control, output: &Outpu
         fixed_randomness: args.insecure_randomness.clone(),
         control,
     })?;
-    trace.finish()?;
-    let machine = describe(&proof);
-    match file {
-        Some(file) => {
-            file.finish(&proof.bytes)?;
-            output.result("", &machine)
-        }
-        None if to_stdout => write_standard_output(&proof.bytes),
+    if let Some(file) = file {
+        file.finish(&proof.bytes)?;
+    }
+    // A proof that is made is not lost with its trace.
+    let warning = trace.finish().err().map(|error| format!("the proof is good, its trace is lost: {error}"));
+    if let Some(warning) = &warning {
+        output.notice(warning);
+    }
+    let mut machine = describe(&proof);
+    machine["warnings"] = warning.into_iter().collect();
+    match args.out {
+        Some(_) if !to_stdout => output.result("", &machine),
+        Some(_) => write_standard_output(&proof.bytes),
         None => output.result(&hex::encode(&proof.bytes), &machine),
     }
 }
 
 fn describe(proof: &SealProof) -> Value {
-    let stages: Vec<Value> = proof
-        .stages
-        .iter()
-        .map(|event| {
-            let ms = event.elapsed.map(|elapsed| elapsed.as_secs_f64() * 1e3);
-            json!({"stage": event.stage.name(), "partition": event.partition, "ms": ms})
-        })
-        .collect();
     let fallbacks: Vec<Value> = proof
         .fallbacks
         .iter()
@@ -163,7 +160,7 @@ fn describe(proof: &SealProof) -> Value {
         "device": proof.device,
         "fallbacks": fallbacks,
         "insecure_parameters": proof.insecure_parameters,
-        "stages": stages,
+        "stages": stage_times(&proof.stages),
     })
 }
 

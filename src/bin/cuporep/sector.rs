@@ -1,17 +1,18 @@
 //! bench sector: proofs with INSECURE parameters that a GPU makes for itself.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use cuporep::pipeline::{Control, Event};
 use cuporep::porep::SectorSize;
 use cuporep::{DeviceName, Error, FixedRandomness, ProveRequest, Prover, Result};
-use serde_json::{json, Value};
+use serde_json::json;
 
 use crate::input::{read_c1, read_proof};
-use crate::output::Output;
+use crate::output::{ms, stage_times, Output};
 use crate::prove::Tracing;
+use crate::usage::{peak_memory, processor_seconds};
 use crate::SectorArgs as Sector;
 
 #[derive(Debug, Args)]
@@ -71,7 +72,7 @@ pub fn run(args: &SectorArgs, prover: &Prover, control: &Control, output: &Outpu
     let mut text = format!("setup: {:.1} ms\n{}", ms(setup), lines(&setup_control.times()));
     let mut runs = Vec::new();
     for run in 1..=args.runs {
-        let begin = Instant::now();
+        let (begin, worked) = (Instant::now(), processor_seconds());
         let proof = prover.prove_insecurely(
             &gpu,
             &ProveRequest {
@@ -85,34 +86,35 @@ pub fn run(args: &SectorArgs, prover: &Prover, control: &Control, output: &Outpu
             },
         )?;
         let elapsed = begin.elapsed();
+        let worked = worked.and_then(|worked| Some(processor_seconds()? - worked));
         let same = expected.as_ref().map(|expected| *expected == proof.bytes);
         if same == Some(false) {
             return Err(Error::ProofInvalid { detail: "the proof verifies, but has not the expected bytes".into() });
         }
         let verdict = if same.is_some() { "verified, the expected bytes" } else { "verified" };
         text += &format!(
-            "run {run}: {:.1} ms, {verdict}, {} bytes on {}\n{}",
+            "run {run}: {:.1} ms, {verdict}, {:.1} s of processor time, {} bytes on {}\n{}",
             ms(elapsed),
+            worked.unwrap_or_default(),
             proof.device_memory,
             proof.device,
             lines(&proof.stages)
         );
         runs.push(json!({
             "ms": ms(elapsed),
+            "processor_seconds": worked,
             "expected_bytes": same,
             "device": proof.device,
             "device_memory": proof.device_memory,
             "proof": hex::encode(&proof.bytes),
-            "stages": objects(&proof.stages),
+            "stages": stage_times(&proof.stages),
         }));
     }
-    trace.finish()?;
-    let setup = json!({"ms": ms(setup), "stages": objects(&setup_control.times())});
-    output.result(text.trim_end(), &json!({"insecure": true, "setup": setup, "runs": runs}))
-}
-
-fn ms(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
+    let setup = json!({"ms": ms(setup), "stages": stage_times(&setup_control.times())});
+    let memory = peak_memory();
+    text += &format!("peak memory of the host, set-up included: {} MiB", memory.unwrap_or(0));
+    output.result(&text, &json!({"insecure": true, "setup": setup, "runs": runs, "peak_memory_mib": memory}))?;
+    trace.finish()
 }
 
 fn lines(stages: &[Event]) -> String {
@@ -121,10 +123,4 @@ fn lines(stages: &[Event]) -> String {
         format!("  {:<12} {partition:>3} {:>12.1} ms\n", event.stage.name(), ms(event.elapsed.unwrap_or_default()))
     };
     stages.iter().map(line).collect()
-}
-
-fn objects(stages: &[Event]) -> Vec<Value> {
-    let object =
-        |event: &Event| json!({"stage": event.stage.name(), "partition": event.partition, "ms": event.elapsed.map(ms)});
-    stages.iter().map(object).collect()
 }

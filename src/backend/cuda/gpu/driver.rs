@@ -91,6 +91,7 @@ table! {
     event_create = "cuEventCreate"(*mut Handle, c_uint);
     event_destroy = "cuEventDestroy_v2"(Handle);
     event_record = "cuEventRecord"(Handle, Handle);
+    event_query = "cuEventQuery"(Handle);
     event_synchronize = "cuEventSynchronize"(Handle);
     event_elapsed = "cuEventElapsedTime"(*mut f32, Handle, Handle);
     launch = "cuLaunchKernel"(Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void);

@@ -53,6 +53,13 @@ impl<T: Plain> Pinned<T> {
     }
 }
 
+impl<T: Plain> Pinned<T> {
+    /// Where the values are, for the host and for every device.
+    pub(super) fn address(&self) -> *mut T {
+        self.values.as_ptr()
+    }
+}
+
 /// Whether any of these values are in pinned memory.
 pub(super) fn is_pinned<T>(values: &[T]) -> bool {
     let begin = values.as_ptr() as usize;

@@ -1,9 +1,11 @@
 //! Streams and events: what runs in order, and what waits for what.
 
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use super::context::{call, Gpu};
-use super::driver::Handle;
+use super::driver::{Handle, SUCCESS};
 use super::launch::pointers;
 use super::pinned::is_pinned;
 use super::tracer::Size;
@@ -14,12 +16,19 @@ use crate::error::Result;
 const NON_BLOCKING: u32 = 1;
 /// Threads that wait for an event sleep.
 const BLOCKING_SYNC: u32 = 1;
+/// The event's stream has not come to it.
+const NOT_READY: i32 = 600;
+
+/// How long a thread sleeps that waits and looks around.
+const POLL: Duration = Duration::from_micros(200);
 
 /// A queue of work for a device.
 #[derive(Debug)]
 pub struct Stream {
     gpu: Gpu,
     handle: Handle,
+    /// One word; not zero while what is queued is to end early.
+    stop: Pinned<u32>,
 }
 
 /// A mark in a stream.
@@ -40,9 +49,10 @@ unsafe impl Sync for Event {}
 
 impl Stream {
     pub(super) fn new(gpu: &Gpu) -> Result<Self> {
+        let stop = gpu.pinned(1, "a flag")?;
         let mut handle = null_mut();
         call!(gpu.0, stream_create(&mut handle, NON_BLOCKING))?;
-        Ok(Stream { gpu: gpu.clone(), handle })
+        Ok(Stream { gpu: gpu.clone(), handle, stop })
     }
 
     /// The device that it belongs to.
@@ -178,6 +188,24 @@ impl Stream {
         self.gpu.0.tracer.wait(|| call!(self.gpu.0, stream_synchronize(self.handle)))
     }
 
+    /// Waits like [`Stream::synchronize`] after telling long kernels to end early. Nobody may use what they leave.
+    pub fn abandon(&self) -> Result<()> {
+        self.stop().store(1, Ordering::SeqCst);
+        let outcome = self.synchronize();
+        self.stop().store(0, Ordering::SeqCst);
+        outcome
+    }
+
+    /// Where long kernels see whether they are to end early: an address that the device reads by itself.
+    pub fn stop_flag(&self) -> u64 {
+        self.stop.address().addr() as u64
+    }
+
+    pub(in crate::backend::cuda) fn stop(&self) -> &AtomicU32 {
+        // SAFETY: the word is aligned, lives as long as `self`, and the host accesses it in no other way.
+        unsafe { AtomicU32::from_ptr(self.stop.address()) }
+    }
+
     /// What tells it apart from other streams.
     pub(super) fn address(&self) -> usize {
         self.handle.addr()
@@ -205,6 +233,30 @@ impl Event {
     /// Waits until the stream has come to it.
     pub fn synchronize(&self) -> Result<()> {
         self.gpu.0.tracer.wait(|| call!(self.gpu.0, event_synchronize(self.handle)))
+    }
+
+    /// Whether the stream has come to it. Errors of kernels before it appear here.
+    pub fn is_reached(&self) -> Result<bool> {
+        let context = &self.gpu.0;
+        let _current = context.enter()?;
+        let entry = &context.driver.event_query;
+        // SAFETY: the event lives.
+        match unsafe { (entry.function)(self.handle) } {
+            NOT_READY => Ok(false),
+            SUCCESS => Ok(true),
+            code => context.check(entry.name, code).map(|()| true),
+        }
+    }
+
+    /// Waits until the stream has come to it, and asks every now and then whether to go on waiting.
+    pub fn wait_while(&self, go_on: impl Fn() -> Result<()>) -> Result<()> {
+        self.gpu.0.tracer.wait(|| {
+            while !self.is_reached()? {
+                go_on()?;
+                std::thread::sleep(POLL);
+            }
+            Ok(())
+        })
     }
 
     /// Milliseconds on the device since an earlier event; both must have been reached.
