@@ -8,6 +8,8 @@
 mod c1;
 mod check;
 mod circuit;
+mod fabricate;
+mod hashes;
 pub mod ids;
 mod parameters;
 pub mod sector;
@@ -20,6 +22,7 @@ pub use circuit::{
     public_inputs, public_inputs_for, visit_blank_circuit, visit_blank_circuit_with_challenges,
     visit_partition_circuit, CircuitVisitor,
 };
+pub use fabricate::{fabricate, Fabricated, Fabrication};
 pub use parameters::{CircuitCounts, ParameterSet};
 pub use sector::{ProofKind, RegisteredProof, SectorSize};
 pub use shape::{gadget_of_row, templates};
