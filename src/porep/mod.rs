@@ -3,7 +3,8 @@
 //!
 //! The way of the data: bytes are decoded to a [`C1Output`] (form only), which [`check`] turns into a [`CheckedC1`]
 //! (everything about it is true), from which come the circuit ([`visit_partition_circuit`]) and the [`public_inputs`] of
-//! each partition. Nothing here reads the settings, parameter caches or parent caches of the storage-proofs crates.
+//! each partition. [`fabricate()`] makes C1 outputs for tests and measurements, without sealing. Nothing here reads the
+//! settings, parameter caches or parent caches of the storage-proofs crates.
 
 mod c1;
 mod check;
