@@ -60,8 +60,8 @@ pub struct Fabricated {
 /// the seed is drawn that chooses the challenges, while here comm_r is made for challenges that are known.
 ///
 /// With synthetic and non-interactive proofs the challenges depend on comm_r, so that nothing can be left out: every node
-/// gets its true label. Interactive proofs take seconds in every size, the others seconds for 8 MiB, and minutes and
-/// 3 GiB of memory for 512 MiB.
+/// gets its true label. Interactive proofs take seconds in every size; the others take seconds for 8 MiB, and by estimate a
+/// quarter of an hour of one core and 3 GiB of memory for 512 MiB.
 ///
 /// Runs on the current rayon pool.
 ///
