@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 use crate::groth16::{Counts, Parameters, PreparedVerifyingKey, PROOF_BYTES};
 use crate::panics;
 use crate::pipeline::{available_memory, return_freed_memory, Control, Queue, Stage};
-use crate::porep::{self, C1Output, CheckedC1, SectorSize};
+use crate::porep::{self, C1Output, CheckedC1, Fabricated, Fabrication, SectorSize};
 use crate::r1cs::{R1cs, ShapeStore, Templates};
 
 use attempts::Made;
@@ -156,6 +156,14 @@ impl Prover {
             Ok(())
         })?;
         Ok(checked)
+    }
+
+    /// [`porep::fabricate`](crate::porep::fabricate()) on the prover's threads.
+    ///
+    /// # Errors
+    /// Those of that function.
+    pub fn fabricate(&self, fabrication: &Fabrication, control: &Control) -> Result<Fabricated> {
+        self.run(|| porep::fabricate(fabrication, control))
     }
 
     /// Makes a proof: checks the C1 output and the parameters, waits for its turn, proves every partition and

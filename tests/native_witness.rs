@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use bellperson::{Circuit, ConstraintSystem, Index, LinearCombination, SynthesisError, Variable};
 use blstrs::Scalar;
-use common::{fixture, CASES, SMALL};
+use common::{fixture, forget_peak, memory, CASES, SMALL};
 use cuporep::pipeline::{CancelToken, Control};
 use cuporep::porep::{
-    check, full_positions, public_inputs, visit_blank_circuit, visit_partition_circuit, witness, C1Output, CheckedC1,
-    CircuitVisitor, SectorSize,
+    check, fabricate, full_positions, public_inputs, visit_blank_circuit, visit_partition_circuit, witness, C1Output,
+    CheckedC1, CircuitVisitor, Fabrication, ProofKind, RegisteredProof, SectorSize,
 };
 use cuporep::r1cs::{PartitionWitness, R1cs};
 use ff::Field;
@@ -168,22 +168,22 @@ fn compare(checked: &CheckedC1, partition: usize, witness: &PartitionWitness, po
 }
 
 /// Compares all partitions of the cases of one size with the real circuit, and the last one's constraints.
-fn compare_cases(size: SectorSize, cases: &[&str]) {
+fn compare_cases(size: SectorSize, cases: &[CheckedC1]) {
     let control = Control::new();
     let r1cs = visit_blank_circuit(size, Record).unwrap();
     assert!(full_positions(size).unwrap() == r1cs.full_positions());
-    for name in cases {
-        let checked = checked(name);
+    for checked in cases {
+        let name = format!("{} of sector {}", checked.registered_proof(), checked.sector());
         let partitions = checked.registered_proof().partitions();
         for partition in 0..partitions {
             let begin = Instant::now();
-            let native = witness(&checked, partition, r1cs.full_positions(), &control).unwrap();
+            let native = witness(checked, partition, r1cs.full_positions(), &control).unwrap();
             let time = begin.elapsed();
-            let circuit = compare(&checked, partition, &native, r1cs.full_positions());
+            let circuit = compare(checked, partition, &native, r1cs.full_positions());
             println!("{name} {partition}: {time:?}; the circuit takes {circuit:?}");
             if partition == partitions - 1 {
                 let begin = Instant::now();
-                let assigned = visit_partition_circuit(&checked, partition, Assign(&r1cs)).unwrap();
+                let assigned = visit_partition_circuit(checked, partition, Assign(&r1cs)).unwrap();
                 println!("{name} {partition}: packed by way of the circuit {:?}", begin.elapsed());
                 assert!(native == assigned, "{name}");
                 assert_eq!(r1cs.first_unsatisfied(&native, &control).unwrap(), None, "{name}");
@@ -194,30 +194,23 @@ fn compare_cases(size: SectorSize, cases: &[&str]) {
 
 #[test]
 fn every_wire_of_every_2kib_case_is_the_real_circuits() {
-    let cases: Vec<&str> = CASES.into_iter().filter(|name| name.contains("2KiB")).collect();
+    let cases: Vec<CheckedC1> = CASES.into_iter().filter(|name| name.contains("2KiB")).map(checked).collect();
     assert_eq!(cases.len(), 7);
     compare_cases(SectorSize::KiB2, &cases);
 }
 
 #[test]
 fn every_wire_of_the_8mib_case_is_the_real_circuits() {
-    compare_cases(SectorSize::MiB8, &["StackedDrg8MiBV1_1-000"]);
+    compare_cases(SectorSize::MiB8, &[checked("StackedDrg8MiBV1_1-000")]);
 }
 
 #[test]
-fn every_wire_of_the_512mib_case_is_the_real_circuits() {
-    compare_cases(SectorSize::MiB512, &["StackedDrg512MiBV1_1-fab-007"]);
-}
-
-/// Resident memory in bytes, now or at its highest since [`forget_peak`].
-fn memory(field: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
-}
-
-fn forget_peak() {
-    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+fn every_wire_of_the_512mib_case_and_of_a_fabricated_one_is_the_real_circuits() {
+    let control = Control::new();
+    let proof = RegisteredProof::new(SectorSize::MiB512, ProofKind::V1);
+    let fabricated = fabricate(&Fabrication::new(proof, 1), &control).unwrap();
+    let fabricated = check(fabricated.c1, fabricated.sector, fabricated.miner, &control).unwrap();
+    compare_cases(SectorSize::MiB512, &[checked("StackedDrg512MiBV1_1-fab-007"), fabricated]);
 }
 
 #[test]

@@ -245,6 +245,36 @@ fn a_trace_shows_the_stages_of_a_proof() {
     assert_eq!(["check", "witness", "sum_h", "verify"].map(count), [1; 4]);
 }
 
+#[test]
+fn a_fabricated_c1_output_is_accepted_with_the_ids_that_are_printed() {
+    let scratch = tempfile::tempdir().unwrap();
+    let c1 = scratch.path().join("c1.json");
+    let c1 = c1.to_str().unwrap();
+    let make = ["bench", "fabricate", "--size", "2KiB", "--seed", "3", "--out"];
+    let made = json(&run(&[&["--json"], &make[..], &[c1]].concat()));
+    assert_eq!(made["registered_proof"], "StackedDrg2KiBV1_1");
+    assert_eq!(made["bytes"], std::fs::metadata(c1).unwrap().len());
+    let (sector, miner) = (made["sector"].to_string(), made["miner"].to_string());
+    let checked = run(&["check", "--c1", c1, "--sector", &sector, "--miner", &miner]);
+    assert_eq!(text(&checked.stdout), "ok: StackedDrg2KiBV1_1, 1 partitions of 2 challenges\n");
+
+    let people = run(&[&make[..], &["-"]].concat());
+    assert!(people.stdout == std::fs::read(c1).unwrap(), "the same bytes on standard output");
+    let (ids, id) = (format!("--sector {sector} --miner t0{miner}"), made["replica_id"].as_str().unwrap());
+    assert!(text(&people.stderr).contains(&ids) && text(&people.stderr).contains(id), "{}", text(&people.stderr));
+
+    std::fs::remove_file(c1).unwrap();
+    let kind = ["--kind", "non-interactive", "--sector", "7", "--miner", "f01000"];
+    let given = json(&run(&[&["--json"], &make[..], &[c1], &kind].concat()));
+    assert_eq!((&given["sector"], &given["miner"]), (&7.into(), &1000.into()));
+    let large = ["--json", "bench", "fabricate", "--size", "32GiB", "--kind", "synthetic", "--seed", "3", "--out"];
+    for (out, code) in [(scratch.path().join("none"), 104), ("-".into(), 100)] {
+        let refused = run(&[&large[..], &[out.to_str().unwrap()]].concat());
+        assert_eq!((refused.status.code(), json(&refused)["error"]["code"].as_i64()), (Some(1), Some(code)));
+    }
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1, "nothing of a refused one stays");
+}
+
 /// The emulated GPU, for who asks for it only.
 #[cfg(feature = "emulator")]
 mod emulated {

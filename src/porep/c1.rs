@@ -2,6 +2,7 @@
 //! anything in it is true; that is for [`check`](super::check()).
 
 mod decode;
+mod encode;
 mod form;
 mod wire;
 

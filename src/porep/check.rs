@@ -11,7 +11,7 @@ mod place;
 mod shape;
 mod trees;
 
-pub(in crate::porep) use challenges::{graph, verifier_inputs};
+pub(in crate::porep) use challenges::{challenged_nodes, graph, parents, verifier_inputs, Parents, StackedGraph};
 pub(in crate::porep) use elements::is_canonical;
 
 use rayon::prelude::*;

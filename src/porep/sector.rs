@@ -108,6 +108,13 @@ impl SectorSize {
         leaves.trailing_zeros() as usize / 3
     }
 
+    /// Arities of the levels of a path through the trees over columns and replica, from the leaf.
+    pub(crate) fn path_arities(self) -> Vec<usize> {
+        let [base, sub, top] = self.tree_arities();
+        let upper = [sub, top].into_iter().filter(|&arity| arity > 0);
+        std::iter::repeat_n(base, self.base_path_len()).chain(upper).collect()
+    }
+
     const fn index(self) -> usize {
         self as usize
     }
@@ -153,8 +160,40 @@ impl ProofKind {
     pub const ALL: [ProofKind; 4] =
         [ProofKind::V1, ProofKind::V1_1, ProofKind::SyntheticPoRep, ProofKind::NonInteractivePoRep];
 
+    /// The name, such as `V1_1` or `synthetic`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ProofKind::V1 => "V1",
+            ProofKind::V1_1 => "V1_1",
+            ProofKind::SyntheticPoRep => "synthetic",
+            ProofKind::NonInteractivePoRep => "non-interactive",
+        }
+    }
+
     const fn index(self) -> usize {
         self as usize
+    }
+}
+
+impl fmt::Display for ProofKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for ProofKind {
+    type Err = Error;
+
+    /// Parses `V1`, `V1_1`, `synthetic` or `non-interactive`, exactly so.
+    fn from_str(text: &str) -> Result<Self> {
+        ProofKind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| Error::Argument {
+            name: "kind",
+            detail: format!(
+                "{:?} is not a kind of proof; known are {}",
+                excerpt(text),
+                names(ProofKind::ALL.map(ProofKind::name))
+            ),
+        })
     }
 }
 
@@ -282,7 +321,7 @@ impl fmt::Display for RegisteredProof {
     }
 }
 
-fn names(all: impl IntoIterator<Item = &'static str>) -> String {
+pub(super) fn names(all: impl IntoIterator<Item = &'static str>) -> String {
     all.into_iter().collect::<Vec<_>>().join(", ")
 }
 
@@ -342,10 +381,14 @@ mod tests {
         for size in SectorSize::ALL {
             assert_eq!(size.name().parse::<SectorSize>().unwrap(), size);
         }
+        for kind in ProofKind::ALL {
+            assert_eq!(kind.name().parse::<ProofKind>().unwrap(), kind);
+        }
         let error = RegisteredProof::from_name("StackedDrg32GiBV2").unwrap_err();
         assert_eq!(error.code(), 104);
         assert!(error.to_string().contains("StackedDrg64GiBV1_2_Feat_NonInteractivePoRep"), "{error}");
         assert!(RegisteredProof::from_name(&"x".repeat(1 << 20)).unwrap_err().to_string().len() < 2000);
         assert_eq!("32gib".parse::<SectorSize>().unwrap_err().code(), 100);
+        assert_eq!("v1".parse::<ProofKind>().unwrap_err().code(), 100);
     }
 }

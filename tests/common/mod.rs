@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub mod public;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -9,6 +11,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use cuporep::pipeline::Control;
 use cuporep::porep::SectorSize;
 use cuporep::{Config, Placement, Prover};
+use serde_json::Value;
 
 /// All cases, smallest first; the last one has 39 MB. Those named `fab` come from made-up labels around the challenged
 /// nodes, as no one seals such a sector for a test; the others were sealed.
@@ -104,4 +107,44 @@ pub fn test_parameters(size: SectorSize) -> &'static Path {
         prover().generate_insecure_parameters(size, 1, &DIRECTORY, &Control::new()).unwrap();
     }
     &DIRECTORY
+}
+
+/// Changes one byte of one random array of 32 bytes, or one random number, somewhere in the document.
+pub fn mutate(value: &mut Value, choose: &mut impl FnMut(usize) -> usize) -> String {
+    match value {
+        Value::Object(fields) => {
+            let at = choose(fields.len());
+            let (name, field) = fields.iter_mut().nth(at).unwrap();
+            format!(".{name}{}", mutate(field, choose))
+        }
+        Value::Array(elements) => {
+            let at = choose(elements.len());
+            format!("[{at}]{}", mutate(&mut elements[at], choose))
+        }
+        Value::Number(number) => {
+            let changed = (number.as_u64().unwrap() ^ (1 << choose(6))) & 0xffff_ffff;
+            *value = changed.into();
+            format!(" = {changed}")
+        }
+        other => format!(" = {other} (unchanged)"),
+    }
+}
+
+/// Choices below a bound, the same for the same start.
+pub fn choose_from(mut state: u64) -> impl FnMut(usize) -> usize {
+    move |below| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize % below
+    }
+}
+
+/// Resident memory in bytes, now or at its highest since [`forget_peak`].
+pub fn memory(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+}
+
+pub fn forget_peak() {
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
 }

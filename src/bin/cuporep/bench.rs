@@ -1,4 +1,4 @@
-//! bench stages, bench kernels; bench sector is elsewhere.
+//! bench stages, bench kernels; bench sector and bench fabricate are elsewhere.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -22,6 +22,8 @@ pub enum BenchCommand {
     /// Prove a sector with INSECURE parameters that a GPU makes for itself from a seed; no file is written
     #[cfg(feature = "cuda")]
     Sector(crate::sector::SectorArgs),
+    /// Make a valid C1 output without sealing, for tests and measurements; it proves nothing about stored data
+    Fabricate(crate::fabricate::FabricateArgs),
 }
 
 #[derive(Debug, Args)]
@@ -61,6 +63,7 @@ pub fn run(command: &BenchCommand, prover: &Prover, control: &Control, output: &
         BenchCommand::Kernels(args) => kernels(args, control, output),
         #[cfg(feature = "cuda")]
         BenchCommand::Sector(args) => crate::sector::run(args, prover, control, output),
+        BenchCommand::Fabricate(args) => crate::fabricate::run(args, prover, control, output),
     }
 }
 

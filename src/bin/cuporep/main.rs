@@ -2,6 +2,7 @@
 
 mod bench;
 mod devices;
+mod fabricate;
 mod input;
 mod output;
 mod parameters;

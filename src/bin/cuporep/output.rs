@@ -25,9 +25,14 @@ impl Output {
         Output { json }
     }
 
-    /// Whether a machine listens.
-    pub fn is_json(&self) -> bool {
-        self.json
+    /// Whether `--out` asks for raw bytes on standard output, by `-`.
+    pub fn is_for_raw_bytes(&self, out: &Path) -> Result<bool> {
+        let to_stdout = out.as_os_str() == "-";
+        if to_stdout && self.json {
+            let detail = "raw bytes and --json cannot share standard output".into();
+            return Err(Error::Argument { name: "--out", detail });
+        }
+        Ok(to_stdout)
     }
 
     /// Prints the one result of a command.

@@ -95,11 +95,7 @@ pub struct VerifyArgs {
 }
 
 pub fn prove(args: &ProveArgs, prover: &Prover, control: Control, output: &Output) -> Result<()> {
-    let to_stdout = args.out.as_deref().is_some_and(|path| path.as_os_str() == "-");
-    if to_stdout && output.is_json() {
-        let detail = "raw bytes and --json cannot share standard output".into();
-        return Err(Error::Argument { name: "--out", detail });
-    }
+    let to_stdout = args.out.as_deref().map_or(Ok(false), |path| output.is_for_raw_bytes(path))?;
     let c1 = read_c1(&args.sector.c1)?;
     let to_file = args.out.as_deref().filter(|_| !to_stdout);
     let file = to_file.map(OutputFile::create).transpose()?;

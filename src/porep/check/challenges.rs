@@ -11,7 +11,10 @@ use crate::error::{Error, Place, Result};
 use crate::porep::c1::{C1Output, MerkleProof, Node, VanillaProof};
 use crate::porep::sector::{RegisteredProof, DRG_PARENTS, EXP_PARENTS};
 
-type StackedGraph = StackedBucketGraph<PoseidonHasher>;
+pub(in crate::porep) type StackedGraph = StackedBucketGraph<PoseidonHasher>;
+
+/// Parents of one node: those in the same layer, then those in the previous one.
+pub(in crate::porep) type Parents = [u32; DRG_PARENTS + EXP_PARENTS];
 
 /// The graph of a registered proof.
 pub(in crate::porep) fn graph(proof: RegisteredProof) -> Result<StackedGraph> {
@@ -36,25 +39,42 @@ pub(in crate::porep) fn verifier_inputs(
     }
 }
 
+/// The challenged nodes of each partition. `comm_r`, `comm_d` and `replica_id` must be canonical; interactive proofs
+/// make nothing of `comm_r` here.
+pub(in crate::porep) fn challenged_nodes(
+    proof: RegisteredProof,
+    comm_r: Node,
+    comm_d: Node,
+    replica_id: Node,
+    seed: Node,
+) -> Vec<Vec<u64>> {
+    let derivation = proof.challenges();
+    (0..proof.partitions())
+        .map(|k| {
+            let inputs = verifier_inputs(comm_r, comm_d, replica_id, seed, k);
+            let nodes = inputs.challenges(&derivation, proof.size.nodes() as usize, Some(k));
+            nodes.into_iter().map(|node| node as u64).collect()
+        })
+        .collect()
+}
+
+/// The parents of a node.
+pub(in crate::porep) fn parents(graph: &StackedGraph, node: u64) -> Result<Parents> {
+    let mut parents = [0; DRG_PARENTS + EXP_PARENTS];
+    graph
+        .parents(node as usize, &mut parents)
+        .map_err(|error| Error::internal(format!("parents of node {node}: {error:#}")))?;
+    Ok(parents)
+}
+
 /// The challenged nodes of each partition, after checking that every proof opens its own.
 pub(super) fn check(c1: &C1Output) -> Result<Vec<Vec<u64>>> {
     let proof = c1.registered_proof;
     let graph = graph(proof)?;
-    let derivation = proof.challenges();
-    let challenges: Vec<Vec<u64>> = (0..proof.partitions())
-        .map(|k| {
-            let inputs = verifier_inputs(c1.comm_r, c1.comm_d, c1.replica_id, c1.seed, k);
-            let nodes = inputs.challenges(&derivation, graph.size(), Some(k));
-            nodes.into_iter().map(|node| node as u64).collect()
-        })
-        .collect();
+    let challenges = challenged_nodes(proof, c1.comm_r, c1.comm_d, c1.replica_id, c1.seed);
     for_each_proof(c1, |k, i, vanilla| {
         let node = challenges[k][i];
-        let mut parents = [0; DRG_PARENTS + EXP_PARENTS];
-        graph
-            .parents(node as usize, &mut parents)
-            .map_err(|error| Error::internal(format!("parents of node {node}: {error:#}")))?;
-        check_proof(vanilla, node, &parents, |part| Place::at(k, i, part))
+        check_proof(vanilla, node, &parents(&graph, node)?, |part| Place::at(k, i, part))
     })?;
     Ok(challenges)
 }
@@ -129,9 +149,7 @@ mod tests {
     fn paths_lead_to_the_node_that_storage_proofs_says() {
         let mut rng = StdRng::seed_from_u64(1);
         for size in SectorSize::ALL {
-            let [base, sub, top] = size.tree_arities();
-            let mut arities = vec![base; size.base_path_len()];
-            arities.extend([sub, top].into_iter().filter(|&arity| arity > 0));
+            let arities = size.path_arities();
             let last = size.nodes() - 1;
             for node in (0..100).map(|_| rng.gen_range(0..=last)).chain([0, 1, last]) {
                 let mut path = path_to(node, &arities);

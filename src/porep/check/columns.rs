@@ -1,15 +1,11 @@
 //! What SHA-256 and addition say: the data's path, labels, the encoding, and the redundant copies of parents' labels.
 
-use ff::PrimeField;
-use sha2::{Digest, Sha256};
-
 use super::for_each_proof;
 use super::place::{poseidon_paths, ColumnName, PathName};
 use crate::error::{Error, Place, Result};
 use crate::pipeline::Control;
 use crate::porep::c1::{C1Output, LabelingProof, MerkleProof, Node, VanillaProof};
-use crate::porep::ids::truncate;
-use crate::porep::sector::LABEL_PARENTS;
+use crate::porep::hashes::{encode, hash_data, label};
 
 pub(super) fn check(c1: &C1Output, challenges: &[Vec<u64>], control: &Control) -> Result<()> {
     let first = &c1.vanilla_proofs[0][0];
@@ -63,9 +59,12 @@ fn check_roots(
 
 fn check_data_path(path: &MerkleProof, at: &impl Fn(String) -> Place) -> Result<()> {
     let root = path.base.iter().fold(path.leaf, |node, level| {
-        let sibling = &level.hashes[0];
-        let (left, right) = if level.index == 0 { (&node, sibling) } else { (sibling, &node) };
-        Node(truncate(Sha256::new().chain_update(left.0).chain_update(right.0).finalize().into()))
+        let sibling = level.hashes[0];
+        if level.index == 0 {
+            hash_data(node, sibling)
+        } else {
+            hash_data(sibling, node)
+        }
     });
     if root == path.root {
         return Ok(());
@@ -103,26 +102,9 @@ fn check_copies(
     Ok(())
 }
 
-/// The label of `node` in `layer` (from 1).
-fn label(replica_id: Node, layer: usize, node: u64, parents: &[Node]) -> Node {
-    let mut block = [0; 64];
-    block[..32].copy_from_slice(&replica_id.0);
-    block[32..36].copy_from_slice(&(layer as u32).to_be_bytes());
-    block[36..44].copy_from_slice(&node.to_be_bytes());
-    let mut hasher = Sha256::new_with_prefix(block);
-    for parent in parents.iter().cycle().take(LABEL_PARENTS) {
-        hasher.update(parent.0);
-    }
-    Node(truncate(hasher.finalize().into()))
-}
-
 /// The replica's node is the data's plus the key, in the field.
 fn check_encoding(proof: &VanillaProof, key: Node, at: &impl Fn(String) -> Place) -> Result<()> {
-    let scalar = |node: Node| {
-        Option::<blstrs::Scalar>::from(blstrs::Scalar::from_repr(node.0))
-            .ok_or_else(|| Error::internal(format!("{node} passed as canonical")))
-    };
-    let encoded = Node((scalar(proof.comm_d_proof.leaf)? + scalar(key)?).to_repr());
+    let encoded = encode(proof.comm_d_proof.leaf, key)?;
     let actual = proof.comm_r_last_proof.leaf;
     if actual == encoded {
         return Ok(());
@@ -133,7 +115,7 @@ fn check_encoding(proof: &VanillaProof, key: Node, at: &impl Fn(String) -> Place
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::porep::sector::{DRG_PARENTS, EXP_PARENTS};
+    use crate::porep::sector::{DRG_PARENTS, EXP_PARENTS, LABEL_PARENTS};
 
     #[test]
     fn parent_copies_repeat_to_the_length_that_labels_hash() {
@@ -155,18 +137,5 @@ mod tests {
             }
             assert!(check_copies(&copy, 2, &parents, name, &at).is_err());
         }
-    }
-
-    #[test]
-    fn labels_hash_each_parent_in_turn() {
-        let parents: Vec<Node> = (0..14).map(|i| Node([i; 32])).collect();
-        let mut bytes = vec![7; 32];
-        bytes.extend([0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 1, 2]);
-        bytes.resize(64, 0);
-        for j in 0..LABEL_PARENTS {
-            bytes.extend(parents[j % 14].0);
-        }
-        let expected = truncate(Sha256::digest(&bytes).into());
-        assert_eq!(label(Node([7; 32]), 3, 0x102, &parents), Node(expected));
     }
 }

@@ -6,17 +6,14 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use ff::PrimeField;
-use filecoin_hashers::poseidon::{PoseidonFunction, PoseidonHasher};
-use filecoin_hashers::HashFunction;
 use rayon::prelude::*;
-use storage_proofs_porep::stacked::Column;
 
 use super::numbered;
 use super::place::{columns, poseidon_paths, PathName};
 use crate::error::{Error, Place, Result};
 use crate::pipeline::Control;
 use crate::porep::c1::{C1Output, MerkleProof, Node};
+use crate::porep::hashes::{comm_r, hash_column, hash_siblings};
 
 /// The largest arity of a tree.
 const ARITY: usize = 8;
@@ -47,7 +44,7 @@ pub(super) fn check(c1: &C1Output, control: &Control) -> Result<()> {
     let levels = c1.vanilla_proofs[0][0].comm_r_last_proof.path().count();
     for level in 0..levels {
         let groups: Vec<Children> = climbs.iter().map(|climb| children(climb, level)).collect();
-        let parents = map_distinct(&groups, control, |group| Ok(hash_children(group)))?;
+        let parents = map_distinct(&groups, control, |group| Ok(hash_siblings(&group.bytes[..group.arity * 32])))?;
         for (climb, parent) in climbs.iter_mut().zip(parents) {
             climb.node = parent;
         }
@@ -65,7 +62,7 @@ pub(super) fn check(c1: &C1Output, control: &Control) -> Result<()> {
 fn check_comm_r(c1: &C1Output) -> Result<()> {
     let first = &c1.vanilla_proofs[0][0];
     let (comm_c, comm_r_last) = (first.c_x.inclusion_proof.root, first.comm_r_last_proof.root);
-    let hash = Node(PoseidonFunction::hash2(&comm_c.0.into(), &comm_r_last.0.into()).into());
+    let hash = comm_r(comm_c, comm_r_last);
     if hash == c1.comm_r {
         return Ok(());
     }
@@ -90,13 +87,6 @@ fn check_column_hashes(c1: &C1Output, control: &Control) -> Result<()> {
     Ok(())
 }
 
-fn hash_column(rows: &[Node]) -> Result<Node> {
-    let rows = rows.iter().map(|label| label.0.into()).collect();
-    let column =
-        Column::<PoseidonHasher>::new(0, rows).map_err(|error| Error::internal(format!("column: {error:#}")))?;
-    Ok(Node(column.hash().to_repr()))
-}
-
 fn children(climb: &Climb<'_>, level: usize) -> Children {
     let mut bytes = [0; ARITY * 32];
     let mut arity = 0;
@@ -109,10 +99,6 @@ fn children(climb: &Climb<'_>, level: usize) -> Children {
         }
     }
     Children { arity, bytes }
-}
-
-fn hash_children(children: &Children) -> Node {
-    Node(<PoseidonFunction as HashFunction<_>>::hash(&children.bytes[..children.arity * 32]).into())
 }
 
 /// `map` of each key, computed once for each distinct key and in parallel.
