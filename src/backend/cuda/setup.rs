@@ -1,12 +1,12 @@
 //! Test parameters from a seed, made on the device where they are used: no file is written.
 
-use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
+use blstrs::Scalar;
 use ff::Field;
 use group::{Curve, Group};
 use rayon::prelude::*;
 
-use super::bases::{words, Bases, G1Words, G2Words};
-use super::curves::{DeviceCurve, G1, G2};
+use super::bases::Bases;
+use super::curves::{DeviceCurve, G1Words, G1, G2};
 use super::gpu::{args, scalar_words, Buffer, Gpu, Span, Stream, Words};
 use super::ntt::Layout;
 use crate::error::{Error, Result};
@@ -26,40 +26,13 @@ const WINDOWS: [u32; 3] = [4, 8, 16];
 /// Bits of a number, in whole words.
 const BITS: u32 = 256;
 
-/// Groups with kernels for multiples of their generators.
-pub(super) trait Multiples: DeviceCurve {
-    const TABLES: &'static str;
-    const MULTIPLY: &'static str;
-
-    /// The generator times 1, 2^step, 2^(2 step), ..
-    fn generators(step: u32, count: usize) -> Vec<Self::Affine>;
-}
-
-macro_rules! multiples {
-    ($curve:ty, $affine:ty, $projective:ty, $words:ty, $group:literal) => {
-        impl Multiples for $curve {
-            const TABLES: &'static str = concat!("setup_tables_", $group);
-            const MULTIPLY: &'static str = concat!("setup_multiply_", $group);
-
-            fn generators(step: u32, count: usize) -> Vec<$words> {
-                let shifted = |point: &$projective| Some((0..step).fold(*point, |point, _| point.double()));
-                let points = std::iter::successors(Some(<$projective>::generator()), shifted);
-                let points: Vec<$affine> = points.take(count).map(|point| point.to_affine()).collect();
-                words::<$affine, $words>(&points).to_vec()
-            }
-        }
-    };
-}
-multiples!(G1, G1Affine, G1Projective, G1Words, "g1");
-multiples!(G2, G2Affine, G2Projective, G2Words, "g2");
-
 /// Tables of a generator's multiples by all digits of each window.
-struct Generator<C: Multiples> {
+struct Generator<C: DeviceCurve> {
     window: u32,
     tables: Buffer<C::Affine>,
 }
 
-impl<C: Multiples> Generator<C> {
+impl<C: DeviceCurve> Generator<C> {
     /// Tables that suit about `count` products.
     fn new(stream: &Stream, count: usize) -> Result<Self> {
         let work = |window: u32| (count + ((2 * window as usize) << window)) * (BITS / window) as usize;
@@ -69,12 +42,13 @@ impl<C: Multiples> Generator<C> {
 
     fn with_window(stream: &Stream, window: u32) -> Result<Self> {
         let gpu = stream.gpu();
-        let points = C::generators(window, (BITS / window) as usize);
+        let points = shifted_generators::<C>(window, (BITS / window) as usize);
         let bases = gpu.allocate(points.len(), "a generator")?;
-        stream.upload(bases.span(), &points)?;
+        stream.upload(bases.span(), C::words(&points))?;
         let tables: Buffer<C::Affine> = gpu.allocate(points.len() << window, "multiples of a generator")?;
         let count = tables.len() as u32;
-        stream.launch(C::TABLES, blocks(count), THREADS, 0, &args![tables.span(), bases.span(), window, count])?;
+        let args = args![tables.span(), bases.span(), window, count];
+        stream.launch(C::KERNELS.setup_tables, blocks(count), THREADS, 0, &args)?;
         // Before the bases are freed.
         stream.synchronize()?;
         Ok(Generator { window, tables })
@@ -85,8 +59,15 @@ impl<C: Multiples> Generator<C> {
         let count = out.len() as u32;
         assert_eq!(scalars.len(), out.len());
         let args = args![out, scalars, self.tables.span(), self.window, count];
-        stream.launch(C::MULTIPLY, blocks(count), THREADS, 0, &args)
+        stream.launch(C::KERNELS.setup_multiply, blocks(count), THREADS, 0, &args)
     }
+}
+
+/// The generator times 1, 2^step, 2^(2 step), ..
+fn shifted_generators<C: DeviceCurve>(step: u32, count: usize) -> Vec<C::Host> {
+    let shifted = |point: &C::Projective| Some((0..step).fold(*point, |point, _| point.double()));
+    let points = std::iter::successors(Some(C::Projective::generator()), shifted);
+    points.take(count).map(|point| point.to_affine()).collect()
 }
 
 fn blocks(threads: u32) -> u32 {
@@ -145,7 +126,7 @@ impl Maker<'_> {
     }
 
     /// The multiples by all numbers that are not zero, inputs first, which must be so many.
-    fn query<C: Multiples>(
+    fn query<C: DeviceCurve>(
         &self,
         generator: &Generator<C>,
         count: usize,
@@ -189,16 +170,11 @@ mod tests {
     use crate::groth16::testing::{Chain, Fixture, Hash, Several};
     use crate::r1cs::{Constraints, Templates};
 
-    fn read<T: Plain + Default>(stream: &Stream, span: Span<T>) -> Vec<T> {
-        let mut values = vec![T::default(); span.len()];
-        stream.download(span, &mut values).unwrap();
-        values
+    fn read<T: Plain>(stream: &Stream, span: Span<T>) -> Vec<T> {
+        super::super::sums::read(stream, span).unwrap()
     }
 
-    fn multiples_are_right<C: Multiples>(gpu: &Gpu)
-    where
-        C::Affine: Default,
-    {
+    fn multiples_are_right<C: DeviceCurve>(gpu: &Gpu) {
         let mut rng = StdRng::seed_from_u64(6);
         let two = Scalar::from(2);
         let mut scalars = vec![Scalar::ZERO, Scalar::ONE, two, -Scalar::ONE, -two, Scalar::TWO_INV];
