@@ -150,6 +150,20 @@ mod tests {
     use crate::groth16::setup::Multipliers;
     use crate::prover::Config;
 
+    #[cfg(feature = "emulator")]
+    #[test]
+    #[ignore = "for a real GPU; an emulated one takes hours"]
+    fn files_that_a_gpu_makes_for_2_kib_have_the_known_digest() {
+        let (prover, control) = (Prover::new(Config::default()).unwrap(), Control::new());
+        let (base, size) = (tempfile::tempdir().unwrap(), SectorSize::KiB2);
+        let gpu = crate::backend::cuda::testing::gpu();
+        let device = gpu.properties().ordinal.into();
+        prover.generate_insecure_parameters_on(&device, size, 1, base.path(), &control).unwrap();
+        let report = prover.check_parameters(size, base.path(), true, &control).unwrap();
+        // As of the file that bellperson's generator writes.
+        assert_eq!(report.digest.unwrap(), "b08f6c2611e71868c24fc59bb8ee94ab");
+    }
+
     /// For the files in the parameter directory, of every size that it has.
     #[cfg(feature = "emulator")]
     #[test]
