@@ -293,6 +293,17 @@ mod emulated {
     }
 
     #[test]
+    fn a_device_that_is_not_there_makes_no_parameters() {
+        let base = tempfile::tempdir().unwrap();
+        let directory = base.path().join("parameters");
+        let arguments =
+            ["--json", "params", "generate", "--size", "2KiB", "--insecure-seed", "1", "--device", "cuda:9"];
+        let output = run_emulated(&[&arguments[..], &["--dir", directory.to_str().unwrap()]].concat());
+        assert_eq!((output.status.code(), json(&output)["error"]["code"].as_i64()), (Some(4), Some(302)));
+        assert!(!directory.exists());
+    }
+
+    #[test]
     fn its_kernels_are_measured() {
         let arguments = ["bench", "kernels", "--device", "cuda:0", "--largest", "6"];
         let measured = json(&run_emulated(&[&["--json"], &arguments[..]].concat()));

@@ -17,6 +17,8 @@ mod vk;
 use blstrs::{G1Projective, G2Projective};
 
 pub use params::{Counts, Digests, Expected, G1Section, Known, Parameters};
+#[cfg(feature = "cuda")]
+pub(crate) use points::FilePoint;
 pub use prove::{assemble, Proof, Randomness, PROOF_BYTES};
 pub use quotient::quotient;
 pub use verify::PreparedVerifyingKey;

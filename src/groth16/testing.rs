@@ -186,6 +186,12 @@ impl Fixture {
     }
 }
 
+/// Where the points of a section begin in a parameter file.
+#[cfg(feature = "emulator")]
+pub(crate) fn offset_of(counts: &super::params::Counts, section: super::params::Section) -> u64 {
+    super::params::Layout::new(counts).unwrap().extent(section).offset
+}
+
 /// The five sums, term by term.
 pub(super) fn naive_parts(params: &Parameters, r1cs: &R1cs, assignment: &Assignment) -> ProofParts {
     let control = Control::new();

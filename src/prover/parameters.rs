@@ -9,7 +9,7 @@ use crate::groth16::setup::{self, Target};
 use crate::groth16::{Counts, Digests, Expected, Known, Parameters, PreparedVerifyingKey};
 use crate::pipeline::{Control, Stage};
 use crate::porep::SectorSize;
-use crate::r1cs::ShapeStore;
+use crate::r1cs::{ShapeStore, Templates};
 
 /// What the parameters of a sector size must be.
 pub(super) fn expected(size: SectorSize) -> Expected {
@@ -117,6 +117,19 @@ impl Prover {
         directory: &Path,
         control: &Control,
     ) -> Result<PathBuf> {
+        self.generate_insecurely(size, directory, control, |r1cs, target| {
+            setup::generate(r1cs, seed, target, control, &mut |_, _| ())
+        })
+    }
+
+    /// Lets `generate` make parameters of a size in a directory, alone.
+    pub(super) fn generate_insecurely(
+        &self,
+        size: SectorSize,
+        directory: &Path,
+        control: &Control,
+        generate: impl FnOnce(&Templates, &Target<'_>) -> Result<PathBuf> + Send,
+    ) -> Result<PathBuf> {
         let meta = format!("{{\"sector_size\":{}}}", size.bytes());
         let target = Target { directory, stem: size.parameters().stem, meta: &meta };
         target.check()?;
@@ -124,7 +137,7 @@ impl Prover {
         let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
         self.run(|| {
             let r1cs = control.stage(Stage::Shape, None, || self.shape(size, directory, control))?;
-            control.stage(Stage::Parameters, None, || setup::generate(&*r1cs, seed, &target, control, &mut |_, _| ()))
+            control.stage(Stage::Parameters, None, || generate(&r1cs, &target))
         })
     }
 }
@@ -136,6 +149,34 @@ mod tests {
     use super::*;
     use crate::groth16::setup::Multipliers;
     use crate::prover::Config;
+
+    #[cfg(feature = "emulator")]
+    #[test]
+    #[ignore = "for a real GPU; an emulated one takes hours"]
+    fn files_that_a_gpu_makes_for_2_kib_have_the_known_digest() {
+        let (prover, control) = (Prover::new(Config::default()).unwrap(), Control::new());
+        let (base, size) = (tempfile::tempdir().unwrap(), SectorSize::KiB2);
+        let gpu = crate::backend::cuda::testing::gpu();
+        let device = gpu.properties().ordinal.into();
+        prover.generate_insecure_parameters_on(&device, size, 1, base.path(), &control).unwrap();
+        let report = prover.check_parameters(size, base.path(), true, &control).unwrap();
+        // As of the file that bellperson's generator writes.
+        assert_eq!(report.digest.unwrap(), "b08f6c2611e71868c24fc59bb8ee94ab");
+    }
+
+    /// For the files in the parameter directory, of every size that it has.
+    #[cfg(feature = "emulator")]
+    #[test]
+    #[ignore = "measurement; needs parameter files"]
+    fn measure_loading_on_a_gpu() {
+        let prover = Prover::new(Config::default()).unwrap();
+        let directory = prover.parameter_dir();
+        for size in SectorSize::ALL.into_iter().filter(|&size| prover.has_parameters(size, &directory)) {
+            println!("{size}, {}", directory.display());
+            let opened = prover.open(size, &directory, &Control::new()).unwrap();
+            prover.pool.install(|| crate::backend::cuda::feeder::tests::measure(&opened.file));
+        }
+    }
 
     #[test]
     #[ignore = "takes 18 GiB of memory and minutes"]

@@ -1,13 +1,14 @@
-//! Proofs with INSECURE parameters that a GPU makes from a seed and keeps for itself: to test and to measure circuits
-//! whose parameter files are too large to be made. No file is written.
+//! INSECURE parameters that a GPU makes from a seed: files, and proofs with those that it keeps for itself, to test and
+//! to measure circuits that are too large for the CPU to make them.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::parameters::generation_bytes;
 use super::partitions::{assemble_verified, Witnesses};
 use super::{ProveRequest, Prover, SealProof};
 use crate::backend::cuda::card::devices;
-use crate::backend::cuda::seeded::SeededGpu;
+use crate::backend::cuda::seeded::{generate, SeededGpu};
 use crate::error::{Error, Result};
 use crate::groth16::{PreparedVerifyingKey, PROOF_BYTES};
 use crate::pipeline::{return_freed_memory, Control, Stage};
@@ -32,7 +33,25 @@ impl InsecureGpu {
 }
 
 impl Prover {
-    /// Makes INSECURE parameters of a size on a device.
+    /// As [`Prover::generate_insecure_parameters`], on a device, where it takes seconds instead of minutes: the same files.
+    ///
+    /// # Errors
+    /// As there; [`Error::Device`] for a device that cannot be used.
+    pub fn generate_insecure_parameters_on(
+        &self,
+        device: &DeviceName,
+        size: SectorSize,
+        seed: u64,
+        directory: &Path,
+        control: &Control,
+    ) -> Result<PathBuf> {
+        let device = device.find(&devices()?)?.clone();
+        self.generate_insecurely(size, directory, control, |r1cs, target| {
+            generate(&device, r1cs, seed, target, control, &mut |_, _| ())
+        })
+    }
+
+    /// Makes INSECURE parameters of a size on a device, and keeps them there.
     ///
     /// # Errors
     /// [`Error::Device`] for a device that cannot be used, [`Error::Memory`] if they do not fit there.

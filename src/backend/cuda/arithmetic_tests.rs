@@ -2,12 +2,13 @@
 //! multiplication where blst has no such function.
 
 use blst::*;
-use blstrs::{G1Projective, G2Projective, Scalar};
+use blstrs::Scalar;
 use ff::Field;
 use group::Group;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 
+use super::curves::{DeviceCurve, G1, G2};
 use super::gpu::{args, Gpu, Plain, Words};
 use super::testing;
 
@@ -379,33 +380,27 @@ fn points<G: Group<Scalar = Scalar>>() -> Vec<G> {
 }
 
 /// Compares sums of all pairs of points, in coordinates with and without denominators.
-fn curve<G: Group, T: Plain + PartialEq + std::fmt::Debug, S: Plain>(
-    kernel: &'static str,
-    points: &[G],
-    words: fn(G) -> T,
-    one: S,
-    other: [S; 2],
-) {
+fn curve<C: DeviceCurve, S: Plain>(kernel: &'static str, one: S, other: [S; 2]) {
     let gpu = testing::gpu();
     let stream = gpu.stream().unwrap();
-    let (p, q) = pairs(points);
-    let upload = |points: &[G]| {
-        let words: Vec<T> = points.iter().map(|&point| words(point)).collect();
+    let (p, q) = pairs(&points::<C::Projective>());
+    let upload = |points: &[C::Projective]| {
+        let words: Vec<C::Affine> = points.iter().map(|&point| C::words_of(point)).collect();
         let buffer = gpu.allocate(words.len(), "points").unwrap();
         stream.upload(buffer.span(), &words).unwrap();
         buffer
     };
-    let (left, right, out) = (upload(&p), upload(&q), gpu.allocate::<T>(p.len(), "sums").unwrap());
+    let (left, right, out) = (upload(&p), upload(&q), gpu.allocate::<C::Affine>(p.len(), "sums").unwrap());
     let scales = gpu.allocate::<S>(2, "scales").unwrap();
     for (scale, code) in [[one, one], other].iter().flat_map(|scale| [0, 1, 2].map(|code| (scale, code))) {
         stream.upload(scales.span(), scale).unwrap();
         let args = args![left.span(), right.span(), scales.span(), out.span(), p.len() as u32, code];
         stream.launch(kernel, p.len().div_ceil(128) as u32, 128, 0, &args).unwrap();
-        let mut found = vec![words(p[0]); p.len()];
+        let mut found = vec![C::words_of(p[0]); p.len()];
         stream.download(out.span(), &mut found).unwrap();
         for (index, found) in found.iter().enumerate() {
             let expected = if code < 2 { p[index] + q[index] } else { p[index].double() };
-            assert_eq!(*found, words(expected), "{kernel} {code}, pair {index}");
+            assert_eq!(*found, C::words_of(expected), "{kernel} {code}, pair {index}");
         }
     }
 }
@@ -415,16 +410,10 @@ fn sums_of_points() {
     let elements = fp_elements(&mut StdRng::seed_from_u64(7));
     let one: [u32; 12] = *elements.last().unwrap();
     let [.., u, v, _] = elements[..] else { panic!("too few elements") };
-    curve("arithmetic_g1", &points::<G1Projective>(), super::selftest::g1_words, one, [u, v]);
+    curve::<G1, _>("arithmetic_g1", one, [u, v]);
     let wide = |c0: [u32; 12], c1: [u32; 12]| -> [u32; 24] {
         std::array::from_fn(|i| if i < 12 { c0[i] } else { c1[i - 12] })
     };
     let zero = [0; 12];
-    curve(
-        "arithmetic_g2",
-        &points::<G2Projective>(),
-        super::selftest::g2_words,
-        wide(one, zero),
-        [wide(u, v), wide(v, one)],
-    );
+    curve::<G2, _>("arithmetic_g2", wide(one, zero), [wide(u, v), wide(v, one)]);
 }

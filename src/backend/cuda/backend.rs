@@ -32,7 +32,7 @@ impl CudaBackend {
 const CONSTRAINTS: u64 = 160 << 20;
 
 /// Bytes of pinned memory through which witnesses and bases go to the device.
-const STAGING: u64 = 256 << 20;
+const STAGING: u64 = 320 << 20;
 
 impl Backend for CudaBackend {
     fn name(&self) -> &str {

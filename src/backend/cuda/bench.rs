@@ -1,7 +1,7 @@
 //! Times of the kernels, beside what the device could do at most.
 
-use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
-use group::{Curve, Group};
+use blstrs::Scalar;
+use group::Group;
 
 use super::arena::Arena;
 use super::curves::{DeviceCurve, G1, G2};
@@ -54,50 +54,25 @@ pub(super) fn median(gpu: &Gpu, stream: &Stream, mut work: impl FnMut() -> Resul
     Ok(times[RUNS / 2])
 }
 
-/// Curves of which many points can be made from a few.
-trait Fillable: DeviceCurve {
-    const FILL: &'static str;
-    fn multiples(count: usize, step: u64) -> Vec<Self::Affine>;
+/// step, 2 step, .. times a generator.
+fn multiples<C: DeviceCurve>(count: usize, step: u64) -> Vec<C::Affine> {
+    let step = C::Projective::generator() * Scalar::from(step);
+    std::iter::successors(Some(step), |point| Some(*point + step)).take(count).map(C::words_of).collect()
 }
-
-macro_rules! fillable {
-    ($curve:ty, $affine:ty, $projective:ty, $kernel:literal) => {
-        impl Fillable for $curve {
-            const FILL: &'static str = $kernel;
-
-            /// step, 2 step, .. times a generator.
-            fn multiples(count: usize, step: u64) -> Vec<Self::Affine> {
-                let step = <$projective>::generator() * Scalar::from(step);
-                let mut point = step;
-                let mut words = Vec::with_capacity(count);
-                for _ in 0..count {
-                    let affine: $affine = point.to_affine();
-                    assert_eq!(size_of::<$affine>(), size_of::<Self::Affine>());
-                    // SAFETY: both are the coordinates in Montgomery form, of the same size.
-                    words.push(unsafe { std::mem::transmute_copy::<$affine, Self::Affine>(&affine) });
-                    point += step;
-                }
-                words
-            }
-        }
-    };
-}
-fillable!(G1, G1Affine, G1Projective, "bench_fill_g1");
-fillable!(G2, G2Affine, G2Projective, "bench_fill_g2");
 
 /// Distinct points.
-fn points<C: Fillable>(gpu: &Gpu, stream: &Stream, count: usize) -> Result<Buffer<C::Affine>> {
+fn points<C: DeviceCurve>(gpu: &Gpu, stream: &Stream, count: usize) -> Result<Buffer<C::Affine>> {
     let low_bits = (count.next_power_of_two().trailing_zeros()).div_ceil(2);
     let upload = |words: Vec<C::Affine>| -> Result<Buffer<C::Affine>> {
         let buffer = gpu.allocate(words.len(), "points")?;
         stream.upload(buffer.span(), &words)?;
         Ok(buffer)
     };
-    let low = upload(C::multiples(1 << low_bits, 1))?;
-    let high = upload(C::multiples(count.div_ceil(1 << low_bits), 1 << 32))?;
+    let low = upload(multiples::<C>(1 << low_bits, 1))?;
+    let high = upload(multiples::<C>(count.div_ceil(1 << low_bits), 1 << 32))?;
     let out = gpu.allocate(count, "points")?;
     let fill = args![out.span(), low.span(), high.span(), count as u32, low_bits];
-    stream.launch(C::FILL, count.div_ceil(128) as u32, 128, 0, &fill)?;
+    stream.launch(C::KERNELS.bench_fill, count.div_ceil(128) as u32, 128, 0, &fill)?;
     stream.synchronize()?;
     Ok(out)
 }
@@ -125,7 +100,7 @@ fn spare(gpu: &Gpu) -> Result<usize> {
     Ok(gpu.free_memory()? as usize / 10 * 9)
 }
 
-fn multiplication<C: Fillable>(gpu: &Gpu, stream: &Stream, log: u32, name: &str, products: f64) -> Result<Figure> {
+fn multiplication<C: DeviceCurve>(gpu: &Gpu, stream: &Stream, log: u32, name: &str, products: f64) -> Result<Figure> {
     let count = 1usize << log;
     let points = points::<C>(gpu, stream, count)?;
     let scalars = scalars(gpu, stream, count, 1)?;
@@ -138,7 +113,7 @@ fn multiplication<C: Fillable>(gpu: &Gpu, stream: &Stream, log: u32, name: &str,
     Ok(Figure { name: format!("{name} multiplication, 2^{log} points, {msm}"), milliseconds, floor })
 }
 
-fn selection<C: Fillable>(
+fn selection<C: DeviceCurve>(
     gpu: &Gpu,
     stream: &Stream,
     log: u32,

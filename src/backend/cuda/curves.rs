@@ -1,30 +1,42 @@
-//! The two groups as kernels see them: names, sizes, and the way of points back to the host.
+//! The two groups as kernels see them: names, sizes, and the way of points there and back.
 
 use blstrs::{Fp, Fp2, G1Affine, G1Projective, G2Affine, G2Projective};
-use group::Group;
+use group::prime::PrimeCurve;
+use group::{Curve, Group};
 
 use super::gpu::Plain;
+use crate::curve::AffinePoint;
+use crate::groth16::FilePoint;
 
 /// A group that kernels sum points of.
 pub(super) trait DeviceCurve: 'static {
     /// An affine point, as host and device have it.
-    type Affine: Plain;
+    type Affine: Plain + PartialEq + std::fmt::Debug;
     /// A point with X, Y, ZZ, ZZZ: x = X / ZZ, y = Y / ZZZ, ZZ = 0 at infinity.
     type Xyzz: Plain;
+    /// An affine point on the host.
+    type Host: AffinePoint<Projective = Self::Projective> + FilePoint;
     /// On the host.
-    type Projective: Group<Scalar = blstrs::Scalar> + Copy + std::fmt::Debug;
+    type Projective: PrimeCurve<Affine = Self::Host, Scalar = blstrs::Scalar> + std::fmt::Debug;
 
     /// Kernels of the group.
     const KERNELS: Kernels;
     /// Threads a block of the kernel that adds row by row, at most, and of the others.
-    const ROW_THREADS: u32;
+    const ROW_THREADS: u32 = 384;
     const OTHER_THREADS: u32;
     /// Bytes of shared memory that a thread of the first takes: six coordinates, and one access more so that the
     /// threads spread over the banks.
     const ROW_SHARED: u32 = (size_of::<Self::Affine>() * 3 + 16) as u32;
 
+    /// Points as kernels see them, without a copy.
+    fn words(points: &[Self::Host]) -> &[Self::Affine];
     fn affine(point: &Self::Affine) -> Self::Projective;
     fn xyzz(point: &Self::Xyzz) -> Self::Projective;
+
+    /// A point as kernels see it.
+    fn words_of(point: Self::Projective) -> Self::Affine {
+        Self::words(&[point.to_affine()])[0]
+    }
 }
 
 /// Names of kernels; pairs are for affine and XYZZ sums.
@@ -36,6 +48,12 @@ pub(super) struct Kernels {
     pub join_giants: [&'static str; 2],
     pub reduce_buckets: [&'static str; 2],
     pub reduce_chunks: &'static str,
+    pub decode: &'static str,
+    pub encode: &'static str,
+    pub setup_tables: &'static str,
+    pub setup_multiply: &'static str,
+    pub bench_fill: &'static str,
+    pub selftest: &'static str,
 }
 
 macro_rules! kernels {
@@ -48,6 +66,12 @@ macro_rules! kernels {
             join_giants: [concat!($group, "_join_giants_affine"), concat!($group, "_join_giants_xyzz")],
             reduce_buckets: [concat!($group, "_reduce_buckets_affine"), concat!($group, "_reduce_buckets_xyzz")],
             reduce_chunks: concat!($group, "_reduce_chunks"),
+            decode: concat!("points_decode_", $group),
+            encode: concat!("points_encode_", $group),
+            setup_tables: concat!("setup_tables_", $group),
+            setup_multiply: concat!("setup_multiply_", $group),
+            bench_fill: concat!("bench_fill_", $group),
+            selftest: concat!("selftest_", $group),
         }
     };
 }
@@ -57,6 +81,10 @@ pub(super) struct G1;
 
 /// G2 on the device.
 pub(super) struct G2;
+
+/// Points of G1 and of G2 as kernels see them.
+pub(super) type G1Words = <G1 as DeviceCurve>::Affine;
+pub(super) type G2Words = <G2 as DeviceCurve>::Affine;
 
 type Limbs = [u64; 6];
 
@@ -69,57 +97,42 @@ fn fp2(limbs: &[Limbs; 2]) -> Fp2 {
     Fp2::new(fp(&limbs[0]), fp(&limbs[1]))
 }
 
-/// Jacobian coordinates with Z = ZZ: x = X ZZ / ZZ^2, y = Y ZZZ / ZZ^3, since ZZ^3 = ZZZ^2.
-macro_rules! from_xyzz {
-    ($projective:ty, $field:ident, $point:expr) => {{
-        let [x, y, zz, zzz] = $point.each_ref().map($field);
-        match bool::from(ff::Field::is_zero(&zz)) {
-            true => <$projective>::identity(),
-            false => <$projective>::from_raw_unchecked(x * zz, y * zzz, zz),
+macro_rules! device_curve {
+    ($curve:ty, $group:literal, $coordinate:ty, $field:ident, $host:ty, $projective:ty, $other_threads:literal) => {
+        impl DeviceCurve for $curve {
+            type Affine = [$coordinate; 2];
+            type Xyzz = [$coordinate; 4];
+            type Host = $host;
+            type Projective = $projective;
+            const KERNELS: Kernels = kernels!($group);
+            const OTHER_THREADS: u32 = $other_threads;
+
+            fn words(points: &[$host]) -> &[Self::Affine] {
+                const { assert!(size_of::<$host>() == size_of::<[$coordinate; 2]>()) };
+                const { assert!(align_of::<$host>() >= align_of::<[$coordinate; 2]>()) };
+                // SAFETY: an affine point of blstrs is its coordinates in Montgomery form (asserted in curve::layout),
+                // zeros at infinity: integers of the same size and alignment.
+                unsafe { std::slice::from_raw_parts(points.as_ptr().cast(), points.len()) }
+            }
+
+            fn affine(point: &Self::Affine) -> $projective {
+                let [x, y] = point.each_ref().map($field);
+                match bool::from(ff::Field::is_zero(&x) & ff::Field::is_zero(&y)) {
+                    true => <$projective>::identity(),
+                    false => <$host>::from_raw_unchecked(x, y, false).into(),
+                }
+            }
+
+            /// Jacobian coordinates with Z = ZZ: x = X ZZ / ZZ^2, y = Y ZZZ / ZZ^3, since ZZ^3 = ZZZ^2.
+            fn xyzz(point: &Self::Xyzz) -> $projective {
+                let [x, y, zz, zzz] = point.each_ref().map($field);
+                match bool::from(ff::Field::is_zero(&zz)) {
+                    true => <$projective>::identity(),
+                    false => <$projective>::from_raw_unchecked(x * zz, y * zzz, zz),
+                }
+            }
         }
-    }};
+    };
 }
-
-macro_rules! from_affine {
-    ($affine:ty, $projective:ty, $field:ident, $point:expr) => {{
-        let [x, y] = $point.each_ref().map($field);
-        match bool::from(ff::Field::is_zero(&x) & ff::Field::is_zero(&y)) {
-            true => <$projective>::identity(),
-            false => <$affine>::from_raw_unchecked(x, y, false).into(),
-        }
-    }};
-}
-
-impl DeviceCurve for G1 {
-    type Affine = [Limbs; 2];
-    type Xyzz = [Limbs; 4];
-    type Projective = G1Projective;
-    const KERNELS: Kernels = kernels!("g1");
-    const ROW_THREADS: u32 = 384;
-    const OTHER_THREADS: u32 = 256;
-
-    fn affine(point: &Self::Affine) -> G1Projective {
-        from_affine!(G1Affine, G1Projective, fp, point)
-    }
-
-    fn xyzz(point: &Self::Xyzz) -> G1Projective {
-        from_xyzz!(G1Projective, fp, point)
-    }
-}
-
-impl DeviceCurve for G2 {
-    type Affine = [[Limbs; 2]; 2];
-    type Xyzz = [[Limbs; 2]; 4];
-    type Projective = G2Projective;
-    const KERNELS: Kernels = kernels!("g2");
-    const ROW_THREADS: u32 = 384;
-    const OTHER_THREADS: u32 = 128;
-
-    fn affine(point: &Self::Affine) -> G2Projective {
-        from_affine!(G2Affine, G2Projective, fp2, point)
-    }
-
-    fn xyzz(point: &Self::Xyzz) -> G2Projective {
-        from_xyzz!(G2Projective, fp2, point)
-    }
-}
+device_curve!(G1, "g1", Limbs, fp, G1Affine, G1Projective, 256);
+device_curve!(G2, "g2", [Limbs; 2], fp2, G2Affine, G2Projective, 128);

@@ -10,6 +10,7 @@ pub(crate) mod card;
 mod curves;
 mod digits;
 mod evaluate;
+pub(crate) mod feeder;
 pub mod gpu;
 mod ntt;
 mod proof;

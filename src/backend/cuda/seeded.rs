@@ -1,15 +1,34 @@
-//! A GPU that holds INSECURE parameters made on it from a seed: to test and to measure circuits whose parameter files are
-//! too large to be made. Anyone who knows the seed can forge proofs for them.
+//! INSECURE parameters that a GPU makes from a seed, to hold them or for a file: to test and to measure circuits that are
+//! too large for others to make them. Anyone who knows the seed can forge proofs for them.
+
+use std::path::PathBuf;
 
 use super::card::Card;
 use super::proof::{Loaded, Resident};
 use super::setup;
 use crate::backend::Device;
 use crate::error::Result;
-use crate::groth16::setup::Multipliers;
+use crate::groth16::setup::{generate_with, Multipliers, Target};
 use crate::groth16::{Counts, ProofParts, VerifyingKey};
 use crate::pipeline::{Control, Stage};
 use crate::r1cs::{Constraints, PartitionWitness};
+
+/// As [`generate`](crate::groth16::setup::generate), on a device: the same files.
+pub(crate) fn generate(
+    device: &Device,
+    r1cs: &dyn Constraints,
+    seed: u64,
+    target: &Target<'_>,
+    control: &Control,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<PathBuf> {
+    let card: Card<()> = Card::new(device);
+    // A device that cannot be used is known before anything long is done.
+    card.with(|_, ()| Ok(()))?;
+    generate_with(r1cs, seed, target, control, progress, |sections, output, advance| {
+        card.with(|gpu, ()| setup::write(gpu, sections, output, advance))
+    })
+}
 
 /// One GPU with the parameters of one circuit and seed.
 pub(crate) struct SeededGpu {

@@ -1,10 +1,10 @@
 //! Known answers: what every multiprocessor must compute before a device is trusted with a proof.
 
-use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
+use blstrs::Scalar;
 use ff::Field;
-use group::prime::PrimeCurveAffine;
-use group::{Curve, Group};
+use group::Group;
 
+use super::curves::{DeviceCurve, G1, G2};
 use super::gpu::{args, scalar_words, Gpu, Plain, Stream};
 use crate::error::{Error, Result};
 
@@ -13,13 +13,6 @@ const THREADS: usize = 64;
 
 /// So many blocks a multiprocessor that each one gets some.
 const BLOCKS_EACH: u32 = 2;
-
-/// Elements of the two groups as plain words.
-pub(super) type G1Words = [u64; 12];
-pub(super) type G2Words = [u64; 24];
-
-const _: () = assert!(size_of::<G1Affine>() == size_of::<G1Words>() && align_of::<G1Affine>() == 8);
-const _: () = assert!(size_of::<G2Affine>() == size_of::<G2Words>() && align_of::<G2Affine>() == 8);
 
 /// Compares what the device computes with what the host does.
 ///
@@ -30,10 +23,13 @@ pub(super) fn check(gpu: &Gpu) -> Result<()> {
     let numbers: Vec<Scalar> = (0..THREADS as u64).map(|i| Scalar::from(i * i * i * i) - Scalar::from(16)).collect();
     let results: Vec<Scalar> = numbers.iter().map(result).collect();
     ask(&stream, "selftest_field", scalar_words(&numbers), scalar_words(&results))?;
-    let g1 = points(G1Projective::generator());
-    ask(&stream, "selftest_g1", &g1.map(g1_words), &sums(&g1).map(g1_words))?;
-    let g2 = points(G2Projective::generator());
-    ask(&stream, "selftest_g2", &g2.map(g2_words), &sums(&g2).map(g2_words))
+    check_group::<G1>(&stream)?;
+    check_group::<G2>(&stream)
+}
+
+fn check_group<C: DeviceCurve>(stream: &Stream) -> Result<()> {
+    let points = points(C::Projective::generator());
+    ask(stream, C::KERNELS.selftest, &points.map(C::words_of), &sums(&points).map(C::words_of))
 }
 
 /// What kernel selftest_field makes of a number.
@@ -60,24 +56,6 @@ fn points<P: Group>(generator: P) -> [P; THREADS] {
 /// What the kernels of the groups make of points.
 fn sums<P: Group>(points: &[P; THREADS]) -> [P; THREADS] {
     std::array::from_fn(|i| (points[i] + points[(i + 1) % THREADS]).double())
-}
-
-pub(super) fn g1_words(point: G1Projective) -> G1Words {
-    let point = point.to_affine();
-    match bool::from(point.is_identity()) {
-        true => [0; 12],
-        // SAFETY: repr(transparent) over blst_p1_affine: two times six u64, without padding.
-        false => unsafe { std::mem::transmute::<G1Affine, G1Words>(point) },
-    }
-}
-
-pub(super) fn g2_words(point: G2Projective) -> G2Words {
-    let point = point.to_affine();
-    match bool::from(point.is_identity()) {
-        true => [0; 24],
-        // SAFETY: repr(transparent) over blst_p2_affine: four times six u64, without padding.
-        false => unsafe { std::mem::transmute::<G2Affine, G2Words>(point) },
-    }
 }
 
 /// Runs a kernel in many blocks and compares the results of each.

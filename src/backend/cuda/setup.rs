@@ -1,21 +1,29 @@
-//! Test parameters from a seed, made on the device where they are used: no file is written.
+//! Test parameters from a seed, made on a device: to be used there, or for a file.
 
-use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
+mod download;
+
+use blstrs::Scalar;
 use ff::Field;
 use group::{Curve, Group};
 use rayon::prelude::*;
 
-use super::bases::{words, Bases, G1Words, G2Words};
+use super::bases::Bases;
 use super::curves::{DeviceCurve, G1, G2};
 use super::gpu::{args, scalar_words, Buffer, Gpu, Span, Stream, Words};
 use super::ntt::Layout;
 use crate::error::{Error, Result};
-use crate::groth16::setup::{Columns, Powers, Sections};
+use crate::groth16::params::Section;
+use crate::groth16::setup::{Columns, Output, Powers, Sections};
 use crate::groth16::{Counts, G1Section};
 use crate::pipeline::Control;
 
+use download::Downloads;
+
 /// Numbers that are multiplied at once: 32 MiB.
 const PIECE: usize = 1 << 20;
+
+/// The same for a file, where their multiples take room as well: 48 MiB in G2.
+const FILE_PIECE: usize = 1 << 18;
 
 /// Threads of a block; the kernels have the same.
 const THREADS: u32 = 128;
@@ -26,40 +34,13 @@ const WINDOWS: [u32; 3] = [4, 8, 16];
 /// Bits of a number, in whole words.
 const BITS: u32 = 256;
 
-/// Groups with kernels for multiples of their generators.
-pub(super) trait Multiples: DeviceCurve {
-    const TABLES: &'static str;
-    const MULTIPLY: &'static str;
-
-    /// The generator times 1, 2^step, 2^(2 step), ..
-    fn generators(step: u32, count: usize) -> Vec<Self::Affine>;
-}
-
-macro_rules! multiples {
-    ($curve:ty, $affine:ty, $projective:ty, $words:ty, $group:literal) => {
-        impl Multiples for $curve {
-            const TABLES: &'static str = concat!("setup_tables_", $group);
-            const MULTIPLY: &'static str = concat!("setup_multiply_", $group);
-
-            fn generators(step: u32, count: usize) -> Vec<$words> {
-                let shifted = |point: &$projective| Some((0..step).fold(*point, |point, _| point.double()));
-                let points = std::iter::successors(Some(<$projective>::generator()), shifted);
-                let points: Vec<$affine> = points.take(count).map(|point| point.to_affine()).collect();
-                words::<$affine, $words>(&points).to_vec()
-            }
-        }
-    };
-}
-multiples!(G1, G1Affine, G1Projective, G1Words, "g1");
-multiples!(G2, G2Affine, G2Projective, G2Words, "g2");
-
 /// Tables of a generator's multiples by all digits of each window.
-struct Generator<C: Multiples> {
+struct Generator<C: DeviceCurve> {
     window: u32,
     tables: Buffer<C::Affine>,
 }
 
-impl<C: Multiples> Generator<C> {
+impl<C: DeviceCurve> Generator<C> {
     /// Tables that suit about `count` products.
     fn new(stream: &Stream, count: usize) -> Result<Self> {
         let work = |window: u32| (count + ((2 * window as usize) << window)) * (BITS / window) as usize;
@@ -69,12 +50,13 @@ impl<C: Multiples> Generator<C> {
 
     fn with_window(stream: &Stream, window: u32) -> Result<Self> {
         let gpu = stream.gpu();
-        let points = C::generators(window, (BITS / window) as usize);
+        let points = shifted_generators::<C>(window, (BITS / window) as usize);
         let bases = gpu.allocate(points.len(), "a generator")?;
-        stream.upload(bases.span(), &points)?;
+        stream.upload(bases.span(), C::words(&points))?;
         let tables: Buffer<C::Affine> = gpu.allocate(points.len() << window, "multiples of a generator")?;
         let count = tables.len() as u32;
-        stream.launch(C::TABLES, blocks(count), THREADS, 0, &args![tables.span(), bases.span(), window, count])?;
+        let args = args![tables.span(), bases.span(), window, count];
+        stream.launch(C::KERNELS.setup_tables, blocks(count), THREADS, 0, &args)?;
         // Before the bases are freed.
         stream.synchronize()?;
         Ok(Generator { window, tables })
@@ -85,8 +67,15 @@ impl<C: Multiples> Generator<C> {
         let count = out.len() as u32;
         assert_eq!(scalars.len(), out.len());
         let args = args![out, scalars, self.tables.span(), self.window, count];
-        stream.launch(C::MULTIPLY, blocks(count), THREADS, 0, &args)
+        stream.launch(C::KERNELS.setup_multiply, blocks(count), THREADS, 0, &args)
     }
+}
+
+/// The generator times 1, 2^step, 2^(2 step), ..
+fn shifted_generators<C: DeviceCurve>(step: u32, count: usize) -> Vec<C::Host> {
+    let shifted = |point: &C::Projective| Some((0..step).fold(*point, |point, _| point.double()));
+    let points = std::iter::successors(Some(C::Projective::generator()), shifted);
+    points.take(count).map(|point| point.to_affine()).collect()
 }
 
 fn blocks(threads: u32) -> u32 {
@@ -98,77 +87,148 @@ fn blocks(threads: u32) -> u32 {
 /// # Errors
 /// [`Error::Memory`] if they do not fit on the device; whatever else it may fail with; cancel and deadline.
 pub(super) fn make(gpu: &Gpu, counts: &Counts, sections: Sections, control: &Control) -> Result<Bases> {
-    let stream = gpu.stream()?;
-    let count = |section| counts.len(section);
-    let g1 = Generator::<G1>::new(&stream, G1Section::ALL.into_iter().map(count).sum())?;
-    let g2 = Generator::<G2>::new(&stream, count(G1Section::B))?;
-    let piece = gpu.allocate(PIECE.min(1 << counts.log_domain), "numbers on their way")?;
-    let maker = Maker { stream: &stream, piece, control };
-    let Sections { h, l, a, b } = sections;
-    let h = maker.powers(&g1, &h, counts)?;
-    let l = maker.query(&g1, count(G1Section::L), &Columns { inputs: Vec::new(), aux: l })?;
-    let a = maker.query(&g1, count(G1Section::A), &a)?;
-    let b_g1 = maker.query(&g1, count(G1Section::B), &b)?;
-    let b_g2 = maker.query(&g2, count(G1Section::B), &b)?;
-    stream.synchronize()?;
-    Ok(Bases { identity: None, h, l, a, b_g1, b_g2 })
+    let layout = Layout::new(counts.log_domain)?;
+    let mut bases = Bases::allocate(gpu, counts)?;
+    let maker = Maker::new(gpu, counts, PIECE, control)?;
+    maker.make(sections, layout.parts(), &mut bases)?;
+    maker.stream.synchronize()?;
+    Ok(bases)
+}
+
+/// Makes the points of a parameter file, a piece at a time; `advance` gets how many were written.
+///
+/// # Errors
+/// As [`make`]; [`Error::Io`].
+pub(super) fn write(gpu: &Gpu, sections: Sections, output: &Output<'_>, advance: &mut dyn FnMut(usize)) -> Result<()> {
+    write_in_pieces(gpu, FILE_PIECE, sections, output, advance)
+}
+
+fn write_in_pieces(
+    gpu: &Gpu,
+    piece: usize,
+    sections: Sections,
+    output: &Output<'_>,
+    advance: &mut dyn FnMut(usize),
+) -> Result<()> {
+    let Output { counts, file, control } = output;
+    let maker = Maker::new(gpu, counts, piece, control)?;
+    let mut downloads = Downloads::new(&maker.stream, maker.piece.len(), file, advance)?;
+    // As in the file: coefficient k is at position k.
+    maker.make(sections, [0, 0, counts.log_domain], &mut downloads)?;
+    downloads.finish()
+}
+
+/// Some points of a section.
+#[derive(Debug, Clone, Copy)]
+struct Points {
+    section: Section,
+    first: usize,
+    count: usize,
+}
+
+/// Where points go, piece by piece.
+trait Destination {
+    /// Lets `make` queue the next points of a section.
+    fn take<C: DeviceCurve>(&mut self, points: Points, make: impl FnOnce(Span<C::Affine>) -> Result<()>) -> Result<()>;
+}
+
+impl Destination for Bases {
+    fn take<C: DeviceCurve>(&mut self, points: Points, make: impl FnOnce(Span<C::Affine>) -> Result<()>) -> Result<()> {
+        let bytes: Span<u8> = match points.section {
+            Section::G1(G1Section::H) => self.h.span().cast(),
+            Section::G1(G1Section::L) => self.l.span().cast(),
+            Section::G1(G1Section::A) => self.a.span().cast(),
+            Section::G1(G1Section::B) => self.b_g1.span().cast(),
+            Section::B2 => self.b_g2.span().cast(),
+        };
+        make(bytes.cast().slice(points.first..points.first + points.count))
+    }
 }
 
 struct Maker<'a> {
-    stream: &'a Stream,
+    stream: Stream,
+    counts: &'a Counts,
+    g1: Generator<G1>,
+    g2: Generator<G2>,
     /// Numbers whose multiples are being made.
     piece: Buffer<Words>,
     control: &'a Control,
 }
 
-impl Maker<'_> {
-    /// The bases of h, each at its coefficient's position.
-    fn powers(&self, generator: &Generator<G1>, powers: &Powers, counts: &Counts) -> Result<Buffer<G1Words>> {
-        let layout = Layout::new(counts.log_domain)?;
-        let gpu = self.stream.gpu();
-        let squares = std::iter::successors(Some(powers.base), |x| Some(x.square())).take(layout.log_size() as usize);
+impl<'a> Maker<'a> {
+    /// Makes so many points at once, at most.
+    fn new(gpu: &Gpu, counts: &'a Counts, piece: usize, control: &'a Control) -> Result<Self> {
+        let stream = gpu.stream()?;
+        let g1 = Generator::new(&stream, G1Section::ALL.into_iter().map(|section| counts.len(section)).sum())?;
+        let g2 = Generator::new(&stream, counts.len(G1Section::B))?;
+        let piece = gpu.allocate(piece.min(1 << counts.log_domain), "numbers on their way")?;
+        Ok(Maker { stream, counts, g1, g2, piece, control })
+    }
+
+    /// All sections in the order of a file, h in the order that a layout with these parts gives to coefficients.
+    fn make(&self, sections: Sections, parts: [u32; 3], to: &mut impl Destination) -> Result<()> {
+        let Sections { h, l, a, b } = sections;
+        self.powers(&h, parts, to)?;
+        for (section, columns) in [(G1Section::L, Columns { inputs: Vec::new(), aux: l }), (G1Section::A, a)] {
+            self.query(&self.g1, Section::G1(section), &columns, to)?;
+        }
+        self.query(&self.g1, Section::G1(G1Section::B), &b, to)?;
+        self.query(&self.g2, Section::B2, &b, to)
+    }
+
+    fn powers(&self, powers: &Powers, parts: [u32; 3], to: &mut impl Destination) -> Result<()> {
+        let (gpu, section) = (self.stream.gpu(), Section::G1(G1Section::H));
+        let log_size = self.counts.log_domain as usize;
+        let squares = std::iter::successors(Some(powers.base), |x| Some(x.square())).take(log_size);
         let factors: Vec<Scalar> = std::iter::once(powers.factor).chain(squares).collect();
         let table = gpu.allocate(factors.len(), "powers")?;
         self.stream.upload(table.span(), scalar_words(&factors))?;
         // All positions but the last one, which is that of coefficient N - 1.
-        let bases = gpu.allocate(counts.len(G1Section::H), "bases of the quotient")?;
-        for first in (0..bases.len()).step_by(self.piece.len()) {
+        let end = self.counts.points(section);
+        for first in (0..end).step_by(self.piece.len()) {
             self.control.check("making parameters")?;
-            let out = bases.span().slice(first..bases.len().min(first + self.piece.len()));
-            let scalars = self.piece.span().slice(..out.len());
-            let args = args![scalars, table.span(), first as u32, out.len() as u32, layout.parts()];
-            self.stream.launch("setup_powers", blocks(out.len() as u32), THREADS, 0, &args)?;
-            generator.multiply(self.stream, scalars, out)?;
+            let count = self.piece.len().min(end - first);
+            let scalars = self.piece.span().slice(..count);
+            let args = args![scalars, table.span(), first as u32, count as u32, parts];
+            self.stream.launch("setup_powers", blocks(count as u32), THREADS, 0, &args)?;
+            let multiply = |out| self.g1.multiply(&self.stream, scalars, out);
+            to.take::<G1>(Points { section, first, count }, multiply)?;
         }
-        self.stream.synchronize()?;
-        Ok(bases)
+        // Before the table is freed.
+        self.stream.synchronize()
     }
 
-    /// The multiples by all numbers that are not zero, inputs first, which must be so many.
-    fn query<C: Multiples>(
+    /// The multiples by all numbers that are not zero, inputs first, which must be as many as the section has.
+    fn query<C: DeviceCurve>(
         &self,
         generator: &Generator<C>,
-        count: usize,
+        section: Section,
         columns: &Columns,
-    ) -> Result<Buffer<C::Affine>> {
-        let bases = self.stream.gpu().allocate(count, "bases")?;
-        let mut done = 0;
+        to: &mut impl Destination,
+    ) -> Result<()> {
+        let expected = self.counts.points(section);
+        let mut first = 0;
         for numbers in columns.inputs.chunks(self.piece.len()).chain(columns.aux.chunks(self.piece.len())) {
             self.control.check("making parameters")?;
             let kept: Vec<Scalar> =
                 numbers.par_iter().filter(|number| !bool::from(number.is_zero())).copied().collect();
-            if done + kept.len() > count {
-                return Err(Error::internal(format!("a query of more than {count} points")));
+            let count = kept.len();
+            if count == 0 {
+                continue;
             }
-            let scalars = self.piece.span().slice(..kept.len());
+            if first + count > expected {
+                return Err(Error::internal(format!("a query of more than {expected} points")));
+            }
+            let scalars = self.piece.span().slice(..count);
             self.stream.upload(scalars, scalar_words(&kept))?;
-            generator.multiply(self.stream, scalars, bases.span().slice(done..done + kept.len()))?;
-            done += kept.len();
+            let multiply = |out| generator.multiply(&self.stream, scalars, out);
+            to.take::<C>(Points { section, first, count }, multiply)?;
+            first += count;
         }
-        match done == count {
-            true => Ok(bases),
+        match first == expected {
+            true => Ok(()),
             // A polynomial that is not zero vanishes at tau: impossible but for a fault.
-            false => Err(Error::internal(format!("a query of {done} points, expected {count}"))),
+            false => Err(Error::internal(format!("a query of {first} points, expected {expected}"))),
         }
     }
 }
@@ -180,25 +240,18 @@ mod tests {
     use rand::rngs::StdRng;
     use rand::SeedableRng;
 
-    use super::super::gpu::{emulated, Plain};
+    use super::super::curves::G1Words;
+    use super::super::gpu::emulated::{self, census};
     use super::super::proof::{Loaded, Resident};
+    use super::super::sums::read;
     use super::super::testing;
     use super::*;
     use crate::backend::Job;
-    use crate::groth16::setup::Multipliers;
+    use crate::groth16::setup::{generate_with, Multipliers, Target};
     use crate::groth16::testing::{Chain, Fixture, Hash, Several};
     use crate::r1cs::{Constraints, Templates};
 
-    fn read<T: Plain + Default>(stream: &Stream, span: Span<T>) -> Vec<T> {
-        let mut values = vec![T::default(); span.len()];
-        stream.download(span, &mut values).unwrap();
-        values
-    }
-
-    fn multiples_are_right<C: Multiples>(gpu: &Gpu)
-    where
-        C::Affine: Default,
-    {
+    fn multiples_are_right<C: DeviceCurve>(gpu: &Gpu) {
         let mut rng = StdRng::seed_from_u64(6);
         let two = Scalar::from(2);
         let mut scalars = vec![Scalar::ZERO, Scalar::ONE, two, -Scalar::ONE, -two, Scalar::TWO_INV];
@@ -219,7 +272,7 @@ mod tests {
             let out = gpu.allocate(scalars.len(), "points").unwrap();
             let generator = Generator::<C>::with_window(&stream, window).unwrap();
             generator.multiply(&stream, numbers.span(), out.span()).unwrap();
-            for (found, scalar) in read(&stream, out.span()).iter().zip(&scalars) {
+            for (found, scalar) in read(&stream, out.span()).unwrap().iter().zip(&scalars) {
                 assert_eq!(C::affine(found), C::Projective::generator() * scalar, "{scalar} with window {window}");
             }
         }
@@ -246,9 +299,10 @@ mod tests {
             ("a", |bases| bases.a.span()),
             ("b in G1", |bases| bases.b_g1.span()),
         ] {
-            assert!(read(&stream, of(found)) == read(&stream, of(expected)), "{name}");
+            assert!(read(&stream, of(found)).unwrap() == read(&stream, of(expected)).unwrap(), "{name}");
         }
-        assert!(read(&stream, found.b_g2.span()) == read(&stream, expected.b_g2.span()), "b in G2");
+        let b_g2 = |bases: &Bases| read(&stream, bases.b_g2.span()).unwrap();
+        assert!(b_g2(found) == b_g2(expected), "b in G2");
     }
 
     fn equal_those_of_the_file(gpu: &Gpu, fixture: &Fixture, seed: u64, r1cs: &dyn Constraints) {
@@ -305,6 +359,79 @@ mod tests {
         assert_ne!(others, expected);
         resident.install(|| made(&gpu, &fixture.r1cs, 1)).unwrap();
         assert_eq!(resident.prove_loaded(&gpu, &job, None).unwrap(), expected);
+    }
+
+    /// Makes the files of a circuit, in pieces.
+    fn generate(
+        gpu: &Gpu,
+        piece: usize,
+        (r1cs, seed): (&dyn Constraints, u64),
+        directory: &std::path::Path,
+        control: &Control,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<std::path::PathBuf> {
+        let target = Target { directory, stem: "test", meta: "{\"sector_size\":0}" };
+        generate_with(r1cs, seed, &target, control, progress, |sections, output, advance| {
+            write_in_pieces(gpu, piece, sections, output, advance)
+        })
+    }
+
+    fn writes_the_files_of_the_cpu(fixture: &Fixture, r1cs: &dyn Constraints, seed: u64, piece: usize) {
+        let directory = tempfile::tempdir().unwrap();
+        let mut last = (0, 0);
+        let mut progress = |done, total| {
+            assert!(done > last.0 && done <= total);
+            last = (done, total);
+        };
+        let control = Control::new();
+        let made = generate(&testing::gpu(), piece, (r1cs, seed), directory.path(), &control, &mut progress).unwrap();
+        assert_eq!(last.0, last.1);
+        for extension in ["params", "vk", "meta", "insecure"] {
+            let expected = fixture.directory.path().join(format!("{}.{extension}", fixture.expected.stem));
+            assert!(std::fs::read(made.with_extension(extension)).unwrap() == std::fs::read(expected).unwrap());
+        }
+    }
+
+    #[test]
+    fn files_are_those_of_the_cpu() {
+        let chain = Fixture::new(Chain::small(), 77);
+        for piece in [7, 32, FILE_PIECE] {
+            writes_the_files_of_the_cpu(&chain, &chain.r1cs, 77, piece);
+        }
+        let several = |times| Several { times, circuit: Chain { links: 300, start: 9 } };
+        let fixture = Fixture::new(several(3), 5);
+        let record = Templates::record(3, |times, pass| pass.run(several(times)), &Control::new());
+        writes_the_files_of_the_cpu(&fixture, &record.unwrap(), 5, 1000);
+    }
+
+    #[test]
+    fn a_cancel_and_a_fault_while_a_file_is_written_leave_nothing() {
+        let Some(_machine) = testing::machine() else { return };
+        let gpu = Gpu::open(0).unwrap();
+        let (before, base) = (census(), tempfile::tempdir().unwrap());
+        let r1cs = crate::r1cs::R1cs::record(Chain::small(), &Control::new()).unwrap();
+        let left = || (base.path().read_dir().unwrap().count(), census());
+        for stop_at in 0..12 {
+            let token = crate::pipeline::CancelToken::new();
+            let control = Control::new().with_cancel(token.clone());
+            let mut calls = 0;
+            let mut progress = |_, _| {
+                calls += 1;
+                if calls > stop_at {
+                    token.cancel();
+                }
+            };
+            let made = generate(&gpu, 20, (&r1cs, 1), base.path(), &control, &mut progress);
+            assert!(matches!(made, Err(Error::Cancelled { .. })), "{made:?}");
+            assert_eq!(left(), (0, before));
+        }
+        for call in ["cuMemHostAlloc", "cuMemcpyDtoHAsync", "cuEventSynchronize", "cuLaunchKernel"] {
+            emulated::fault(call, 1, 1, false);
+            let made = generate(&gpu, 20, (&r1cs, 1), base.path(), &Control::new(), &mut |_, _| ());
+            assert!(matches!(made, Err(Error::DeviceCall { .. } | Error::Memory { .. })), "{call}: {made:?}");
+            assert_eq!(left(), (0, before));
+        }
+        generate(&gpu, 20, (&r1cs, 1), base.path(), &Control::new(), &mut |_, _| ()).unwrap();
     }
 
     #[test]

@@ -29,6 +29,10 @@ pub struct GenerateArgs {
     /// Directory to write into; never the default parameter directory
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
+    /// The GPU to make them on, by number or UUID [default: the CPU]
+    #[cfg(feature = "cuda")]
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<cuporep::DeviceName>,
 }
 
 #[derive(Debug, Args)]
@@ -47,7 +51,7 @@ pub struct CheckArgs {
 pub fn run(command: &ParamsCommand, prover: &Prover, control: &Control, output: &Output) -> Result<()> {
     match command {
         ParamsCommand::Generate(args) => {
-            let made = prover.generate_insecure_parameters(args.size, args.insecure_seed, &args.dir, control)?;
+            let made = generate(args, prover, control)?;
             output.result(
                 &format!("INSECURE test parameters of seed {}: {}", args.insecure_seed, made.display()),
                 &json!({"insecure": true, "seed": args.insecure_seed, "params": made}),
@@ -74,4 +78,13 @@ pub fn run(command: &ParamsCommand, prover: &Prover, control: &Control, output: 
             )
         }
     }
+}
+
+fn generate(args: &GenerateArgs, prover: &Prover, control: &Control) -> Result<PathBuf> {
+    let GenerateArgs { size, insecure_seed, dir, .. } = args;
+    #[cfg(feature = "cuda")]
+    if let Some(device) = &args.device {
+        return prover.generate_insecure_parameters_on(device, *size, *insecure_seed, dir, control);
+    }
+    prover.generate_insecure_parameters(*size, *insecure_seed, dir, control)
 }

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::file::InputFile;
 use super::layout::{Extent, Layout, COUNT_BYTES};
-use super::read::{bad_point, read_points};
+use super::read::{bad_point, check_point, read_points};
 use super::Known;
 use crate::error::{Error, Result};
 use crate::groth16::points::FilePoint;
@@ -95,9 +95,7 @@ pub(super) fn samples(file: &InputFile, layout: &Layout, control: &Control) -> R
 fn sample_section<P: FilePoint>(file: &InputFile, section: &Extent, control: &Control) -> Result<()> {
     sampled_places(section.count).into_par_iter().try_for_each(|index| {
         control.check("checking parameters")?;
-        let mut bytes = vec![0; P::BYTES];
-        file.read(&mut bytes, section.offset + index as u64 * P::BYTES as u64)?;
-        P::decode(&bytes).map(drop).map_err(|fault| bad_point::<P>(file, section, index, fault))
+        check_point::<P>(file, section, index)
     })
 }
 

@@ -5,6 +5,7 @@
 //! inputs and the auxiliary variables that occur in B; h has domain size - 1, l all auxiliary variables.
 
 use std::fmt;
+use std::ops::Range;
 
 use blstrs::Scalar;
 use ff::PrimeField;
@@ -15,7 +16,7 @@ use crate::groth16::VerifyingKey;
 use crate::r1cs::Constraints;
 
 /// Bytes of the count before a section.
-pub(super) const COUNT_BYTES: u64 = 4;
+pub(in crate::groth16) const COUNT_BYTES: u64 = 4;
 
 /// The counts of a circuit that determine its parameter file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,27 +69,74 @@ impl fmt::Display for G1Section {
     }
 }
 
+/// A section of points in either group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Section {
+    /// In G1.
+    G1(G1Section),
+    /// b in G2.
+    B2,
+}
+
+impl Section {
+    /// All, in the order of the file.
+    pub(crate) const ALL: [Section; 5] = [
+        Section::G1(G1Section::H),
+        Section::G1(G1Section::L),
+        Section::G1(G1Section::A),
+        Section::G1(G1Section::B),
+        Section::B2,
+    ];
+
+    /// The name used in messages.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Section::G1(section) => section.name(),
+            Section::B2 => "b_g2",
+        }
+    }
+
+    /// Bytes of a point.
+    pub(crate) const fn point_bytes(self) -> usize {
+        match self {
+            Section::G1(_) => G1_BYTES,
+            Section::B2 => G2_BYTES,
+        }
+    }
+}
+
 /// Points of one section: their count, and the byte at which the first begins. The section's count stands in
 /// the four bytes before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Extent {
-    pub(super) name: &'static str,
-    pub(super) count: usize,
-    pub(super) offset: u64,
+pub(in crate::groth16) struct Extent {
+    pub(in crate::groth16) name: &'static str,
+    pub(in crate::groth16) count: usize,
+    pub(in crate::groth16) offset: u64,
+}
+
+impl Extent {
+    /// [`Error::Internal`] for points that the section does not have.
+    pub(in crate::groth16) fn check(&self, range: &Range<usize>) -> Result<()> {
+        if range.start > range.end || range.end > self.count {
+            let Extent { name, count, .. } = self;
+            return Err(Error::internal(format!("points {range:?} of section {name}, which has {count}")));
+        }
+        Ok(())
+    }
 }
 
 /// A file's sections.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Layout {
-    pub(super) vk_len: usize,
-    pub(super) g1: [Extent; 4],
-    pub(super) b_g2: Extent,
-    pub(super) size: u64,
+pub(in crate::groth16) struct Layout {
+    pub(in crate::groth16) vk_len: usize,
+    pub(in crate::groth16) g1: [Extent; 4],
+    pub(in crate::groth16) b_g2: Extent,
+    pub(in crate::groth16) size: u64,
 }
 
 impl Layout {
     /// Fails when a count does not fit the format's 32 bits.
-    pub(super) fn new(counts: &Counts) -> Result<Self> {
+    pub(in crate::groth16) fn new(counts: &Counts) -> Result<Self> {
         let Counts { inputs, aux, log_domain, a_aux, b_input, b_aux } = *counts;
         let limit = u32::MAX as usize;
         if [inputs, aux, a_aux, b_input, b_aux].into_iter().any(|n| n > limit / 2)
@@ -106,12 +154,19 @@ impl Layout {
             Extent { name, count, offset }
         };
         let g1 = G1Section::ALL.map(|section| next(section.name(), counts.len(section), G1_BYTES));
-        let b_g2 = next("b_g2", counts.len(G1Section::B), G2_BYTES);
+        let b_g2 = next(Section::B2.name(), counts.len(G1Section::B), G2_BYTES);
         Ok(Layout { vk_len, g1, b_g2, size: end })
     }
 
-    pub(super) fn sections(&self) -> impl Iterator<Item = &Extent> {
+    pub(in crate::groth16) fn sections(&self) -> impl Iterator<Item = &Extent> {
         self.g1.iter().chain([&self.b_g2])
+    }
+
+    pub(in crate::groth16) fn extent(&self, section: Section) -> &Extent {
+        match section {
+            Section::G1(section) => &self.g1[section as usize],
+            Section::B2 => &self.b_g2,
+        }
     }
 }
 
@@ -131,6 +186,14 @@ impl Counts {
     /// The size of the parameter file in bytes. Fails for counts beyond the format's 32 bits.
     pub fn file_size(&self) -> Result<u64> {
         Layout::new(self).map(|layout| layout.size)
+    }
+
+    /// How many points a section of either group has.
+    pub(crate) fn points(&self, section: Section) -> usize {
+        match section {
+            Section::G1(section) => self.len(section),
+            Section::B2 => self.len(G1Section::B),
+        }
     }
 
     /// How many points a section has; b has as many in G2.

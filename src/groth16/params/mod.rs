@@ -23,10 +23,11 @@ use crate::pipeline::Control;
 
 pub use digest::of_bytes as digest_of_bytes;
 pub use file::Identity;
+pub(crate) use layout::Section;
 pub use layout::{Counts, G1Section};
+pub(super) use layout::{Layout, COUNT_BYTES};
 
 use file::InputFile;
-use layout::Layout;
 
 /// Published parameters of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -183,6 +184,27 @@ impl Parameters {
     /// As [`Parameters::read_g1`], of the section b in G2.
     pub fn read_g2(&self, range: Range<usize>, out: &mut Vec<G2Affine>, control: &Control) -> Result<()> {
         read::read_points(&self.params, &self.layout.b_g2, range, out, control)
+    }
+
+    /// Fills `out`, which has room for whole points, with the bytes of a section's points from `first` on. Nothing is
+    /// checked of them. Runs on all threads of the current pool.
+    ///
+    /// # Errors
+    /// As [`Parameters::read_g1`], except for the content.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn read_bytes(&self, section: Section, first: usize, out: &mut [u8], control: &Control) -> Result<()> {
+        let extent = self.layout.extent(section);
+        read::read_bytes(&self.params, extent, section.point_bytes(), first, out, control)
+    }
+
+    /// Reads and checks one point: for the error that is due where somebody found it bad.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn check_point(&self, section: Section, index: usize) -> Result<()> {
+        let check = match section {
+            Section::G1(_) => read::check_point::<G1Affine>,
+            Section::B2 => read::check_point::<G2Affine>,
+        };
+        check(&self.params, self.layout.extent(section), index)
     }
 
     /// Checks samples of all sections again, others than at the opening.

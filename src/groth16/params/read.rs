@@ -23,12 +23,7 @@ pub(super) fn read_points<P: FilePoint>(
     out: &mut Vec<P>,
     control: &Control,
 ) -> Result<()> {
-    if range.start > range.end || range.end > extent.count {
-        return Err(Error::internal(format!(
-            "points {range:?} of section {}, which has {}",
-            extent.name, extent.count
-        )));
-    }
+    extent.check(&range)?;
     out.clear();
     let count = range.len();
     out.try_reserve_exact(count).map_err(|_| Error::Memory {
@@ -67,6 +62,32 @@ fn read_piece<P: FilePoint>(
         slot.write(point);
     }
     Ok(())
+}
+
+/// Fills `out` with the bytes of a section's points from `first` on, whole points of so many bytes.
+#[cfg(feature = "cuda")]
+pub(super) fn read_bytes(
+    file: &InputFile,
+    extent: &Extent,
+    point_bytes: usize,
+    first: usize,
+    out: &mut [u8],
+    control: &Control,
+) -> Result<()> {
+    extent.check(&(first..first + out.len() / point_bytes))?;
+    let begin = extent.offset + (first * point_bytes) as u64;
+    out.par_chunks_mut(PIECE_BYTES).enumerate().try_for_each(|(index, piece)| {
+        control.check("reading parameters")?;
+        file.read(piece, begin + (index * PIECE_BYTES) as u64)
+    })
+}
+
+/// Reads one point, with all checks.
+pub(super) fn check_point<P: FilePoint>(file: &InputFile, extent: &Extent, index: usize) -> Result<()> {
+    extent.check(&(index..index + 1))?;
+    let mut bytes = vec![0; P::BYTES];
+    file.read(&mut bytes, extent.offset + index as u64 * P::BYTES as u64)?;
+    P::decode(&bytes).map(drop).map_err(|fault| bad_point::<P>(file, extent, index, fault))
 }
 
 /// The error for a point that does not decode or does not check.

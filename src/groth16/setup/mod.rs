@@ -4,12 +4,12 @@
 //! and every file set carries a marker that says so.
 
 mod columns;
+mod file;
 mod fixed_base;
 mod qap;
 mod secrets;
 mod target;
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use blstrs::{G1Affine, G2Affine, Scalar};
@@ -17,7 +17,7 @@ use ff::Field;
 use group::prime::PrimeCurveAffine;
 use rayon::prelude::*;
 
-use super::params::{Counts, G1Section};
+use super::params::{Counts, G1Section, Section};
 use super::points::FilePoint;
 use super::VerifyingKey;
 use crate::curve::AffinePoint;
@@ -30,12 +30,13 @@ use qap::Qap;
 use secrets::Secrets;
 use target::Staging;
 
+pub(crate) use file::SectionFile;
 pub(crate) use qap::Columns;
 pub use target::Target;
 
 /// Points that one task computes before it looks for a cancel: about ten milliseconds.
 const TASK: usize = 3072;
-/// Points that are computed before they are written.
+/// Points between two progress reports.
 const BATCH: usize = 32 * TASK;
 
 /// Makes insecure test parameters for a circuit: `stem.params`, `stem.vk`, `stem.meta` and the marker
@@ -54,49 +55,65 @@ pub fn generate(
     control: &Control,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<PathBuf> {
+    generate_with(r1cs, seed, target, control, progress, make_on_cpu)
+}
+
+/// As [`generate`]; `make` makes the points.
+pub(crate) fn generate_with(
+    r1cs: &dyn Constraints,
+    seed: u64,
+    target: &Target<'_>,
+    control: &Control,
+    progress: &mut dyn FnMut(u64, u64),
+    make: impl FnOnce(Sections, &Output<'_>, &mut dyn FnMut(usize)) -> Result<()>,
+) -> Result<PathBuf> {
     let counts = Counts::of(r1cs);
     counts.file_size()?;
     let mut staging = Staging::new(target)?;
     let multipliers = Multipliers::new(r1cs, seed, control)?;
 
-    let failed = |source| Error::io("writing", target.stem, source);
     let marker = serde_json::json!({
         "insecure": true,
         "warning": "The secrets of these parameters are known. Anyone can forge proofs. For tests only.",
         "seed": seed,
         "generator": concat!("cuporep ", env!("CARGO_PKG_VERSION")),
     });
-    staging.fill("insecure", |out| writeln!(out, "{marker}").map_err(failed))?;
-    staging.fill("meta", |out| out.write_all(target.meta.as_bytes()).map_err(failed))?;
-
-    let (count_g1, count_g2) = (G1Section::ALL.map(|section| counts.len(section)), counts.len(G1Section::B));
-    let g1 = FixedBase::new(G1Affine::generator(), count_g1.iter().sum(), control)?;
-    let g2 = FixedBase::new(G2Affine::generator(), count_g2, control)?;
+    staging.fill_with("insecure", format!("{marker}\n").as_bytes())?;
+    staging.fill_with("meta", target.meta.as_bytes())?;
     let vk = multipliers.verifying_key(control)?.to_bytes();
-    let sections = multipliers.into_sections();
-    staging.fill("vk", |out| out.write_all(&vk).map_err(failed))?;
+    staging.fill_with("vk", &vk)?;
 
-    let total = (count_g1.iter().sum::<usize>() + count_g2) as u64;
+    let total = Section::ALL.into_iter().map(|section| counts.points(section) as u64).sum();
     let mut done = 0;
-    staging.fill("params", |out| {
-        out.write_all(&vk).map_err(failed)?;
-        let mut writer = SectionWriter {
-            out,
-            control,
-            advance: &mut |points| {
-                done += points as u64;
-                progress(done, total);
-            },
-        };
-        let Sections { h, l, a, b } = sections;
-        writer.section(&g1, counts.len(G1Section::H), |first, scalars| h.fill(first, scalars))?;
-        writer.query(&g1, counts.len(G1Section::L), l)?;
-        writer.query(&g1, counts.len(G1Section::A), a.into_query())?;
-        let b = b.into_query();
-        writer.query(&g1, counts.len(G1Section::B), b.clone())?;
-        writer.query(&g2, counts.len(G1Section::B), b)
+    staging.fill("params", |file, path| {
+        let file = SectionFile::begin(file, path, &counts, &vk)?;
+        make(multipliers.into_sections(), &Output { counts, file, control }, &mut |points| {
+            done += points as u64;
+            progress(done, total);
+        })
     })?;
     staging.publish()
+}
+
+/// Where points go that are made.
+pub(crate) struct Output<'a> {
+    pub counts: Counts,
+    pub file: SectionFile<'a>,
+    pub control: &'a Control,
+}
+
+fn make_on_cpu(sections: Sections, output: &Output<'_>, advance: &mut dyn FnMut(usize)) -> Result<()> {
+    let count = |section| output.counts.len(section);
+    let g1 = FixedBase::new(G1Affine::generator(), G1Section::ALL.into_iter().map(count).sum(), output.control)?;
+    let g2 = FixedBase::new(G2Affine::generator(), count(G1Section::B), output.control)?;
+    let Sections { h, l, a, b } = sections;
+    let mut writer = SectionWriter { output, advance };
+    writer.section(&g1, Section::G1(G1Section::H), |first, scalars| h.fill(first, scalars))?;
+    writer.query(&g1, Section::G1(G1Section::L), &l)?;
+    writer.query(&g1, Section::G1(G1Section::A), &a.into_query())?;
+    let b = b.into_query();
+    writer.query(&g1, Section::G1(G1Section::B), &b)?;
+    writer.query(&g2, Section::B2, &b)
 }
 
 /// The numbers of which a seed's parameters are multiples of the generators.
@@ -170,8 +187,7 @@ impl Powers {
 }
 
 struct SectionWriter<'a> {
-    out: &'a mut dyn Write,
-    control: &'a Control,
+    output: &'a Output<'a>,
     advance: &'a mut dyn FnMut(usize),
 }
 
@@ -180,30 +196,31 @@ impl SectionWriter<'_> {
     fn query<P: AffinePoint + FilePoint>(
         &mut self,
         base: &FixedBase<P>,
-        count: usize,
-        scalars: Vec<Scalar>,
+        section: Section,
+        scalars: &[Scalar],
     ) -> Result<()> {
+        let count = self.output.counts.points(section);
         if scalars.len() != count {
             // A polynomial that is not zero vanishes at tau: impossible but for a fault.
             return Err(Error::internal(format!("a query of {} points, expected {count}", scalars.len())));
         }
-        self.section(base, count, |first, out| out.copy_from_slice(&scalars[first..first + out.len()]))
+        self.section(base, section, |first, out| out.copy_from_slice(&scalars[first..first + out.len()]))
     }
 
-    /// A section of `count` multiples; `fill(first, scalars)` gives the scalars from `first` on.
+    /// A section of multiples; `fill(first, scalars)` gives the scalars from `first` on.
     fn section<P: AffinePoint + FilePoint>(
         &mut self,
         base: &FixedBase<P>,
-        count: usize,
+        section: Section,
         fill: impl Fn(usize, &mut [Scalar]) + Sync,
     ) -> Result<()> {
-        let failed = |source| Error::io("writing", "parameters", source);
-        self.out.write_all(&(count as u32).to_be_bytes()).map_err(failed)?;
+        let Output { counts, file, control } = self.output;
+        let count = counts.points(section);
         for start in (0..count).step_by(BATCH) {
             let end = count.min(start + BATCH);
             let tasks: Vec<_> = (start..end).step_by(TASK).collect();
-            let encoded = tasks.into_par_iter().map_init(Scratch::new, |scratch, first| {
-                self.control.check("making parameters")?;
+            tasks.into_par_iter().try_for_each_init(Scratch::new, |scratch, first| {
+                control.check("making parameters")?;
                 let length = TASK.min(end - first);
                 let mut scalars = vec![Scalar::ZERO; length];
                 fill(first, &mut scalars);
@@ -211,12 +228,8 @@ impl SectionWriter<'_> {
                 base.multiply(&scalars, &mut points, scratch);
                 let mut bytes = Vec::with_capacity(length * P::BYTES);
                 points.iter().for_each(|point| point.encode_to(&mut bytes));
-                Ok(bytes)
-            });
-            let encoded: Vec<Vec<u8>> = encoded.collect::<Result<_>>()?;
-            for bytes in &encoded {
-                self.out.write_all(bytes).map_err(failed)?;
-            }
+                file.write(section, first, &bytes)
+            })?;
             (self.advance)(end - start);
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! The four files of a set of test parameters: they appear whole, marked insecure, and never over others.
 
 use std::fs::{File, Permissions};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -65,23 +65,22 @@ impl Staging {
         Ok(Staging { directory: target.directory.to_path_buf(), files: files.collect::<Result<_>>()? })
     }
 
-    /// Lets `write` fill the file with an extension of [`EXTENSIONS`], and makes it durable.
-    pub(super) fn fill(&mut self, extension: &str, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    /// Lets `write` fill the file with an extension of [`EXTENSIONS`], and makes it durable. The path is the one that the
+    /// file will have.
+    pub(super) fn fill(&mut self, extension: &str, write: impl FnOnce(&File, &Path) -> Result<()>) -> Result<()> {
         let index = EXTENSIONS.iter().position(|known| *known == extension);
         let (path, file) = index
-            .and_then(|index| self.files.get_mut(index))
+            .and_then(|index| self.files.get(index))
             .ok_or_else(|| Error::internal(format!("no file .{extension}")))?;
-        let mut sink = Sink { out: BufWriter::with_capacity(1 << 16, file.as_file_mut()), error: None };
-        let written = write(&mut sink);
-        let flushed = sink.flush();
-        let error = sink.error.take().or(flushed.err());
-        drop(sink);
-        // The system's error says more than what `write` made of it.
-        match (error, written) {
-            (Some(source), _) => Err(Error::io("writing", &*path, source)),
-            (None, written) => written,
-        }?;
+        write(file.as_file(), path)?;
         file.as_file().sync_all().map_err(|source| Error::io("writing", path, source))
+    }
+
+    /// Fills a file with these bytes.
+    pub(super) fn fill_with(&mut self, extension: &str, bytes: &[u8]) -> Result<()> {
+        self.fill(extension, |mut file, path| {
+            file.write_all(bytes).map_err(|source| Error::io("writing", path, source))
+        })
     }
 
     /// Gives all files their names. Returns the path of the `.params` file.
@@ -104,34 +103,6 @@ impl Staging {
             .and_then(|directory| directory.sync_all())
             .map_err(|source| Error::io("writing directory", &self.directory, source))?;
         published.pop().ok_or_else(|| Error::internal("no files to publish"))
-    }
-}
-
-/// Keeps the first error of the system.
-struct Sink<W: Write> {
-    out: W,
-    error: Option<io::Error>,
-}
-
-impl<W: Write> Sink<W> {
-    fn keep<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
-        result.map_err(|error| {
-            let kind = error.kind();
-            self.error.get_or_insert(error);
-            kind.into()
-        })
-    }
-}
-
-impl<W: Write> Write for Sink<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let result = self.out.write(bytes);
-        self.keep(result)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let result = self.out.flush();
-        self.keep(result)
     }
 }
 
@@ -184,6 +155,8 @@ fn resolve(path: &Path) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::groth16::params::Counts;
+    use crate::groth16::setup::SectionFile;
 
     fn target<'a>(directory: &'a Path) -> Target<'a> {
         Target { directory, stem: "v28-x", meta: "{}" }
@@ -201,7 +174,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let directory = base.path().join("new/deep");
         let mut staging = Staging::new(&target(&directory)).unwrap();
-        staging.fill("vk", |out| out.write_all(b"key").map_err(|e| Error::io("writing", "vk", e))).unwrap();
+        staging.fill_with("vk", b"key").unwrap();
         assert!(names(&directory).iter().all(|name| name.starts_with(".unfinished-")));
         assert_eq!(staging.publish().unwrap(), directory.join("v28-x.params"));
         assert_eq!(names(&directory), ["v28-x.insecure", "v28-x.meta", "v28-x.params", "v28-x.vk"]);
@@ -249,12 +222,13 @@ mod tests {
         // Every write to this device fails like one to a full disk.
         let full = File::options().write(true).open("/dev/full").unwrap();
         *staging.files[3].1.as_file_mut() = full;
-        let result = staging.fill("params", |out| {
-            out.write_all(&[0; 1 << 20]).map_err(|error| Error::io("writing", "somewhere", error))
-        });
-        let Err(Error::Io { path, source, .. }) = result else { panic!("{result:?}") };
-        assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));
-        assert_eq!(path, base.path().join("v28-x.params"));
+        let counts = Counts { inputs: 1, aux: 1, log_domain: 1, a_aux: 1, b_input: 1, b_aux: 1 };
+        let points = staging.fill("params", |file, path| SectionFile::begin(file, path, &counts, &[0; 1000]).map(drop));
+        for result in [staging.fill_with("params", &[0; 1 << 20]), points] {
+            let Err(Error::Io { path, source, .. }) = result else { panic!("{result:?}") };
+            assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));
+            assert_eq!(path, base.path().join("v28-x.params"));
+        }
         drop(staging);
         assert!(names(base.path()).is_empty());
     }
