@@ -49,10 +49,10 @@ pub fn plan_gpu(request: &PlanRequest) -> Result<GpuPlan> {
 fn recorded(size: SectorSize) -> Recorded {
     let (full, tables) = match size {
         SectorSize::KiB2 => ([43_806, 33_169, 31_830], 8_589_064),
-        SectorSize::MiB8 => ([0, 0, 0], 0),
-        SectorSize::MiB512 => ([0, 0, 0], 0),
-        SectorSize::GiB32 => ([0, 0, 0], 0),
-        SectorSize::GiB64 => ([0, 0, 0], 0),
+        SectorSize::MiB8 => ([111_998, 84_929, 80_982], 11_215_044),
+        SectorSize::MiB512 => ([146_094, 110_809, 105_558], 12_528_016),
+        SectorSize::GiB32 => ([1_699_102, 1_288_261, 1_229_274], 149_352_360),
+        SectorSize::GiB64 => ([1_789_606, 1_356_265, 1_296_666], 152_443_360),
     };
     Recorded { rows: size.parameters().counts.rows, full, tables }
 }
@@ -99,7 +99,6 @@ mod tests {
                 assert!(device_bytes <= gib * GIB, "{size}, {gib} GiB: {plan:?}");
                 assert!(device_bytes - (table_bytes + resident_bytes + proof_bytes) < 4096, "{plan:?}");
                 assert!(plan.host_bytes < 2 * GIB && plan.pinned_bytes < GIB, "{plan:?}");
-                println!("{size}, {limits:?}, {gib} GiB: {plan:?}");
                 plan
             };
             let stays =
@@ -107,10 +106,10 @@ mod tests {
             // Bases of h are moved for every partition, others once.
             let little = with(15);
             assert!(stays(&little, 0) < 0.25 && (1..5).all(|query| stays(&little, query) == 0.0), "{little:?}");
-            assert!((135e9..170e9).contains(&(little.moved_bytes as f64)), "{little:?}");
+            assert!((130e9..170e9).contains(&(little.moved_bytes as f64)), "{little:?}");
             assert_eq!(little.chunk, Some(1 << 24));
             let more = with(23);
-            assert!((0.6..1.0).contains(&stays(&more, 0)) && stays(&more, 1) == 0.0, "{more:?}");
+            assert!((0.5..1.0).contains(&stays(&more, 0)) && stays(&more, 1) == 0.0, "{more:?}");
             assert!((50e9..90e9).contains(&(more.moved_bytes as f64)), "{more:?}");
             let all_of_h = with(31);
             assert!(stays(&all_of_h, 0) == 1.0 && all_of_h.moved_bytes < 36_000_000_000, "{all_of_h:?}");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::bench;
 use super::card::{devices, Card};
 use super::gpu::{why_none, Gpu};
+use super::memory_plan::CONSTRAINTS;
 use super::proof::{Resident, Wanted};
 use crate::backend::accelerator::{Accelerators, Measurement};
 use crate::backend::{Backend, Device, Job};
@@ -28,9 +29,6 @@ impl CudaBackend {
         Ok(CudaBackend { card, memory })
     }
 }
-
-/// Bytes of the largest circuit's templates with their densities and positions, rounded up.
-const CONSTRAINTS: u64 = 160 << 20;
 
 /// Bytes of pinned memory through which witnesses and bases go to the device.
 const STAGING: u64 = 320 << 20;

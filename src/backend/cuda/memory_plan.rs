@@ -28,8 +28,9 @@ use crate::groth16::{Counts, G1Section};
 
 /// Points in G1 of a chunk, at most: with fewer, sums of chunks cost notably more than one of all.
 pub(super) const LARGEST_CHUNK: usize = 1 << 24;
-/// .. and at least.
+/// .. and at least; and how many chunks a query has, at most.
 const SMALLEST_CHUNK: usize = 1 << 6;
+const MOST_CHUNKS: usize = 1 << 10;
 
 /// Chunks begin at multiples of this many points.
 const CHUNK_UNIT: usize = 32;
@@ -288,13 +289,13 @@ impl<C: DeviceCurve> QueryPlan<C> {
 }
 
 impl MemoryPlan {
-    /// The plan for `group` witnesses together that moves least, with these bases on the device if it can be, which are there
+    /// The plan for so many witnesses that moves least, with these bases on the device if it can be, which are there
     /// already.
     ///
     /// # Errors
     /// [`Error::Memory`] with the least that is needed where that is more than there is.
-    pub fn new(demand: Demand, group: usize, means: &Means, loaded: Option<Residency>) -> Result<Self> {
-        let group = group.clamp(1, MAX_WITNESSES);
+    pub fn new(demand: Demand, witnesses: usize, means: &Means, loaded: Option<Residency>) -> Result<Self> {
+        let group = witnesses.clamp(1, MAX_WITNESSES);
         let mut least = u64::MAX;
         // The plan with the largest chunks that fits.
         let mut first = |residency| {
@@ -306,12 +307,12 @@ impl MemoryPlan {
         let whole = means.only.or(loaded).into_iter().chain(means.only.is_none().then_some(Residency::all(demand.h())));
         for residency in whole {
             if let Some(plan) = first(residency) {
-                return plan.widened(means).check_host(means);
+                return plan.widened(means).check_host(means, witnesses);
             }
         }
         if means.only.is_none() {
             if let Some(plan) = first(Residency::NONE) {
-                return plan.filled(means).widened(means).check_host(means);
+                return plan.filled(means).widened(means).check_host(means, witnesses);
             }
         }
         Err(Error::Memory {
@@ -390,13 +391,13 @@ impl MemoryPlan {
         }
     }
 
-    fn check_host(self, means: &Means) -> Result<Self> {
-        let needed = self.host_bytes(self.group);
+    fn check_host(self, means: &Means, witnesses: usize) -> Result<Self> {
+        let needed = self.host_bytes(witnesses);
         if needed <= means.host {
             return Ok(self);
         }
         Err(Error::Memory {
-            what: format!("the host's part of proofs of {} at once on a GPU", self.group),
+            what: format!("the host's part of proofs of {witnesses} witnesses on a GPU"),
             needed,
             available: means.host,
             advice: "free some memory, or use a machine with more".into(),
@@ -528,8 +529,9 @@ impl Means {
     /// Sizes of chunks to try, the largest first.
     fn chunks(&self, demand: &Demand) -> impl Iterator<Item = usize> {
         let longest = [demand.h(), demand.l.bases, demand.a.bases, demand.b.bases].into_iter().fold(1, usize::max);
-        let largest = self.largest_chunk.min(longest.next_power_of_two()).max(SMALLEST_CHUNK);
-        std::iter::successors(Some(largest), |chunk| Some(chunk / 2)).take_while(|&chunk| chunk >= SMALLEST_CHUNK)
+        let smallest = (longest.next_power_of_two() / MOST_CHUNKS).max(SMALLEST_CHUNK);
+        let largest = self.largest_chunk.min(longest.next_power_of_two()).max(smallest);
+        std::iter::successors(Some(largest), |chunk| Some(chunk / 2)).take_while(move |&chunk| chunk >= smallest)
     }
 }
 

@@ -55,7 +55,7 @@ impl BenchCommand {
     pub fn vram(&self) -> Option<u64> {
         match self {
             BenchCommand::Stages(args) => args.on.vram,
-            BenchCommand::Kernels(_) => None,
+            BenchCommand::Kernels(_) | BenchCommand::Fabricate(_) => None,
             #[cfg(feature = "cuda")]
             BenchCommand::Sector(args) => args.vram,
         }
