@@ -229,3 +229,13 @@ KERNEL(256, 4, ntt_arrange,
     uint32_t piece = (uint32_t)(index / units), unit = (uint32_t)(index % units);
     to[(uint64_t)layout.position_of_coefficient(first + piece) * units + unit] = from[index];
 }
+
+// The way back: what belongs to the coefficients first, first + 1, .. from their positions.
+KERNEL(256, 4, ntt_collect,
+       (uint4 * to, const uint4 *from, uint32_t first, uint32_t count, uint32_t units, Layout layout)) {
+    uint64_t index = (uint64_t)blockIdx.x * 256 + threadIdx.x;
+    if (index >= (uint64_t)count * units)
+        return;
+    uint32_t piece = (uint32_t)(index / units), unit = (uint32_t)(index % units);
+    to[index] = from[(uint64_t)layout.position_of_coefficient(first + piece) * units + unit];
+}

@@ -305,3 +305,16 @@ KERNEL(256, 4, r1cs_full_scalars, (Witness witness, const uint32_t *sources, uin
     value.canonical(number.v);
     out[index] = number;
 }
+
+// Of values at first .. first + len, each of `units` times 16 bytes, those that are listed: to[i] = value indices[i].
+// Others of `to` stay as they are.
+KERNEL(256, 4, r1cs_pick,
+       (uint4 * to, const uint4 *from, const uint32_t *indices, uint32_t count, uint32_t units, uint32_t first,
+        uint32_t len)) {
+    uint32_t index = blockIdx.x * THREADS + threadIdx.x;
+    if (index >= count * units)
+        return;
+    uint32_t place = index / units, value = indices[place] - first;
+    if (value < len)
+        to[index] = from[(uint64_t)value * units + index % units];
+}

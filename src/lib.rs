@@ -51,6 +51,8 @@ pub mod porep;
 mod prover;
 pub mod r1cs;
 
+#[cfg(feature = "cuda")]
+pub use backend::cuda::{GpuPlan, PlannedBases};
 pub use backend::{Device, Figure};
 pub use error::{Class, Error, Result};
 #[cfg(feature = "cuda")]
@@ -60,3 +62,5 @@ pub use prover::{
     devices, measure_kernels, why_no_devices, Config, DeviceName, Fallback, FixedRandomness, ParameterReport,
     Placement, Policy, ProveRequest, Prover, SealProof, MEASURED_SIZES,
 };
+#[cfg(feature = "cuda")]
+pub use prover::{plan_gpu, PlanRequest};

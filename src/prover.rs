@@ -4,6 +4,8 @@ mod attempts;
 mod backends;
 #[cfg(all(test, feature = "emulator"))]
 mod emulated_tests;
+#[cfg(feature = "cuda")]
+mod gpu_plan;
 mod measure;
 mod parameters;
 mod partitions;
@@ -34,13 +36,15 @@ use crate::error::{Error, Result};
 use crate::groth16::{Counts, Parameters, PreparedVerifyingKey, PROOF_BYTES};
 use crate::panics;
 use crate::pipeline::{available_memory, return_freed_memory, Control, Queue, Stage};
-use crate::porep::{self, C1Output, CheckedC1, Fabricated, Fabrication, SectorSize};
+use crate::porep::{self, C1Output, CheckedC1, Fabricated, Fabrication, ProofKind, RegisteredProof, SectorSize};
 use crate::r1cs::{R1cs, ShapeStore, Templates};
 
 use attempts::Made;
 use backends::Backends;
 use partitions::{prove_on, Witnesses, Work};
 
+#[cfg(feature = "cuda")]
+pub use gpu_plan::{plan_gpu, PlanRequest};
 pub use measure::{measure_kernels, MEASURED_SIZES};
 pub use placement::{devices, why_no_devices, DeviceName, Placement, Policy};
 pub use request::{Config, Fallback, FixedRandomness, ParameterReport, ProveRequest, SealProof};
@@ -303,9 +307,9 @@ impl Prover {
         self.run(|| {
             let mut attempts = self.attempts(&Placement::default(), Some(size))?;
             let first = attempts.open()?;
-            control.stage(Stage::Shape, None, || self.shape(size, directory, control))?;
-            let load = || attempts.make(first, |opened| opened.backend.load(&parameters.file, control));
-            control.stage(Stage::Parameters, None, load).map(drop)
+            let r1cs = control.stage(Stage::Shape, None, || self.shape(size, directory, control))?;
+            let witnesses = RegisteredProof::new(size, ProofKind::V1_1).partitions();
+            attempts.make(first, |opened| opened.backend.load(&*r1cs, &parameters.file, witnesses, control)).map(drop)
         })
     }
 

@@ -304,6 +304,38 @@ mod emulated {
     }
 
     #[test]
+    fn a_plan_needs_no_gpu_and_says_what_is_where_or_what_is_missing() {
+        let plan = |arguments: &[&str]| {
+            let fixed = ["--json", "plan", "--size", "32GiB"];
+            tool(&[&fixed, arguments].concat()).env("CUDA_VISIBLE_DEVICES", "").output().unwrap()
+        };
+        let little = json(&plan(&["--vram", "15GiB", "--ram", "64GiB"]));
+        let number = |value: &serde_json::Value| value.as_u64().unwrap();
+        assert!(number(&little["device_bytes"]) <= 15 << 30, "{little}");
+        assert_eq!((&little["chunk"], &little["partitions"]), (&(1 << 24).into(), &10.into()));
+        let bases = little["bases"].as_array().unwrap();
+        assert_eq!(bases.len(), 5);
+        assert!(number(&bases[0]["resident"]) < number(&bases[0]["count"]) && bases[1]["resident"] == 0, "{little}");
+        let much = json(&plan(&["--vram", "80 GiB", "--ram", "64GiB", "--partitions", "1"]));
+        assert!(much["chunk"].is_null() && number(&much["moved_bytes"]) < number(&little["moved_bytes"]), "{much}");
+        for (arguments, code) in [
+            (["--vram", "8GiB", "--ram", "64GiB"], 300),
+            (["--vram", "15GiB", "--ram", "100MiB"], 300),
+            (["--ram", "64GiB", "--partitions", "10"], 302),
+        ] {
+            let output = plan(&arguments);
+            assert_eq!(
+                (output.status.code(), &json(&output)["error"]["code"]),
+                (Some(4), &code.into()),
+                "{arguments:?}"
+            );
+        }
+        assert_eq!(plan(&["--vram", "15GB"]).status.code(), Some(2));
+        let lines = tool(&["plan", "--size", "2KiB", "--vram", "7GiB", "--ram", "8GiB"]).output().unwrap();
+        assert!(text(&lines.stdout).contains("bases of h"), "{}", text(&lines.stdout));
+    }
+
+    #[test]
     fn its_kernels_are_measured() {
         let arguments = ["bench", "kernels", "--device", "cuda:0", "--largest", "6"];
         let measured = json(&run_emulated(&[&["--json"], &arguments[..]].concat()));

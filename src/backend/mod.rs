@@ -40,8 +40,8 @@ pub trait Backend: Send + Sync {
         0
     }
 
-    /// Loads what is kept between proofs.
-    fn load(&self, parameters: &Parameters, control: &Control) -> Result<()>;
+    /// Loads what is kept between proofs of `witnesses` witnesses together.
+    fn load(&self, r1cs: &dyn Constraints, parameters: &Parameters, witnesses: usize, control: &Control) -> Result<()>;
 
     /// The sums of every witness, in order.
     fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>>;

@@ -13,6 +13,7 @@ use crate::backend::cuda::testing;
 use crate::backend::{Device, Job};
 use crate::groth16::{Expected, ProofParts};
 use crate::pipeline::Trace;
+use crate::r1cs::Constraints;
 
 /// GPUs that do a little work on the device and leave the sums to the CPU.
 struct EmulatedGpus;
@@ -65,8 +66,8 @@ impl Backend for EmulatedGpu {
         self.card.memory()
     }
 
-    fn load(&self, parameters: &Parameters, control: &Control) -> Result<()> {
-        self.cpu.load(parameters, control)
+    fn load(&self, r1cs: &dyn Constraints, parameters: &Parameters, witnesses: usize, control: &Control) -> Result<()> {
+        self.cpu.load(r1cs, parameters, witnesses, control)
     }
 
     fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>> {

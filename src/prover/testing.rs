@@ -13,6 +13,7 @@ use crate::backend::{Backend, Device, Job};
 use crate::error::{Error, Result};
 use crate::groth16::{Expected, Parameters, ProofParts};
 use crate::pipeline::Control;
+use crate::r1cs::Constraints;
 
 /// What a call of a fake GPU comes to.
 #[derive(Debug, Clone, Copy)]
@@ -131,8 +132,8 @@ impl Backend for FakeGpu {
         self.cpu.memory_needed(expected)
     }
 
-    fn load(&self, parameters: &Parameters, control: &Control) -> Result<()> {
-        self.cpu.load(parameters, control)
+    fn load(&self, r1cs: &dyn Constraints, parameters: &Parameters, witnesses: usize, control: &Control) -> Result<()> {
+        self.cpu.load(r1cs, parameters, witnesses, control)
     }
 
     fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>> {

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::groth16::{quotient, Expected, Parameters, ProofParts};
 use crate::memory::zero_scalars;
 use crate::pipeline::{Control, Stage};
-use crate::r1cs::{Matrix, PartitionWitness};
+use crate::r1cs::{Constraints, Matrix, PartitionWitness};
 
 /// The processor. Keeps the bases of the parameters that it used last, decoded, in memory.
 #[derive(Default)]
@@ -101,8 +101,8 @@ impl Backend for CpuBackend {
         bases + CONSTRAINTS + witness + vectors
     }
 
-    fn load(&self, parameters: &Parameters, control: &Control) -> Result<()> {
-        self.bases(parameters, control).map(drop)
+    fn load(&self, _: &dyn Constraints, parameters: &Parameters, _: usize, control: &Control) -> Result<()> {
+        control.stage(Stage::Parameters, None, || self.bases(parameters, control)).map(drop)
     }
 
     fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>> {

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use super::bench;
 use super::card::{devices, Card};
 use super::gpu::{why_none, Gpu};
-use super::proof::Resident;
+use super::memory_plan::CONSTRAINTS;
+use super::proof::{Resident, Wanted};
 use crate::backend::accelerator::{Accelerators, Measurement};
 use crate::backend::{Backend, Device, Job};
 use crate::error::Result;
 use crate::groth16::{Expected, Parameters, ProofParts};
 use crate::pipeline::Control;
+use crate::r1cs::Constraints;
 
 /// One GPU. It is opened and tested when it is made, opened anew after its context was lost or released.
 pub(crate) struct CudaBackend {
@@ -27,9 +29,6 @@ impl CudaBackend {
         Ok(CudaBackend { card, memory })
     }
 }
-
-/// Bytes of the largest circuit's templates with their densities and positions, rounded up.
-const CONSTRAINTS: u64 = 160 << 20;
 
 /// Bytes of pinned memory through which witnesses and bases go to the device.
 const STAGING: u64 = 320 << 20;
@@ -48,8 +47,9 @@ impl Backend for CudaBackend {
         self.card.memory()
     }
 
-    fn load(&self, parameters: &Parameters, control: &Control) -> Result<()> {
-        self.card.with(|gpu, resident| resident.load(gpu, parameters, control).map(drop))
+    fn load(&self, r1cs: &dyn Constraints, parameters: &Parameters, witnesses: usize, control: &Control) -> Result<()> {
+        let wanted = Wanted { r1cs, parameters: Some(parameters), witnesses, memory: self.memory };
+        self.card.with(|gpu, resident| resident.load(gpu, &wanted, control))
     }
 
     fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>> {

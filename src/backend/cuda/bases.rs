@@ -1,21 +1,20 @@
-//! The bases of all sums on a device, in the order in which kernels want them.
+//! The bases that stay on a device, in the order in which kernels want them.
 
-use std::time::Instant;
-
-use super::curves::{G1Words, G2Words};
-use super::feeder::{Feeder, Ring};
+use super::curves::{G1Words, G2Words, G1, G2};
+use super::feed::{Fed, Feed};
 use super::gpu::{Buffer, Gpu};
+use super::memory_plan::Residency;
 use super::ntt::Layout;
 use crate::error::Result;
 use crate::groth16::params::Identity;
 use crate::groth16::{Counts, G1Section, Parameters};
-use crate::pipeline::Control;
 
-/// All five queries of one parameter file, or of parameters made from a seed.
+/// Of all five queries of one parameter file, or of parameters made from a seed: all bases, the first ones, or none.
 pub(super) struct Bases {
     /// The file's; none if they were made.
     pub(super) identity: Option<Identity>,
-    /// In the order of the quotient's coefficients on the device.
+    pub residency: Residency,
+    /// All of them in the order of the quotient's coefficients on the device; fewer in the order of coefficients.
     pub h: Buffer<G1Words>,
     pub l: Buffer<G1Words>,
     pub a: Buffer<G1Words>,
@@ -25,44 +24,61 @@ pub(super) struct Bases {
 
 impl Bases {
     /// Room for those of a circuit with such counts.
-    pub fn allocate(gpu: &Gpu, counts: &Counts) -> Result<Self> {
-        let g1 = |section, what| gpu.allocate(counts.len(section), what);
+    pub fn allocate(gpu: &Gpu, counts: &Counts, residency: Residency) -> Result<Self> {
+        let g1 = |section, what| gpu.allocate(residency.of_section(section, counts.len(section)), what);
         Ok(Bases {
             identity: None,
+            residency,
             h: g1(G1Section::H, "bases of the quotient")?,
             l: g1(G1Section::L, "bases in G1")?,
             a: g1(G1Section::A, "bases in G1")?,
             b_g1: g1(G1Section::B, "bases in G1")?,
-            b_g2: gpu.allocate(counts.len(G1Section::B), "bases in G2")?,
+            b_g2: gpu.allocate(if residency.b_g2 { counts.len(G1Section::B) } else { 0 }, "bases in G2")?,
         })
     }
 
-    /// Reads all of them; fails if the file changes meanwhile.
-    pub fn read(gpu: &Gpu, parameters: &Parameters, control: &Control) -> Result<Self> {
-        let begin = Instant::now();
-        let counts = parameters.counts();
-        let layout = Layout::new(counts.log_domain)?;
-        let bases = Bases { identity: Some(parameters.identity()), ..Bases::allocate(gpu, counts)? };
-        let mut ring = Ring::new(gpu, counts)?;
-        let mut feeder = Feeder::new(&mut ring, parameters, control)?;
-        feeder.h(&layout, bases.h.span())?;
-        let queries = [(G1Section::L, &bases.l), (G1Section::A, &bases.a), (G1Section::B, &bases.b_g1)];
-        for (section, buffer) in queries {
-            feeder.g1(section, 0..buffer.len(), buffer.span())?;
+    /// Takes those that are to stay; fails unless they are good.
+    pub fn load(
+        feed: &mut dyn Feed,
+        counts: &Counts,
+        residency: Residency,
+        identity: Option<Identity>,
+    ) -> Result<Self> {
+        let bases = Bases { identity, ..Bases::allocate(feed.gpu(), counts, residency)? };
+        let Bases { h, l, a, b_g1, b_g2, .. } = &bases;
+        match h.len() == counts.len(G1Section::H) {
+            true => feed.h(&Layout::new(counts.log_domain)?, h.span())?,
+            false => first::<G1>(feed, G1Section::H, h)?,
         }
-        feeder.g2(0..bases.b_g2.len(), bases.b_g2.span())?;
-        feeder.finish()?;
-        let (bytes, elapsed, (reading, waiting)) = (counts.file_size()?, begin.elapsed(), feeder.times());
-        log::info!(
-            "{bytes} bytes of bases to {} in {elapsed:.2?}, {:.1} GB/s: {reading:.2?} in the file, {waiting:.2?} on the device",
-            gpu.label(),
-            bytes as f64 / elapsed.as_secs_f64() * 1e-9,
-        );
+        first::<G1>(feed, G1Section::L, l)?;
+        first::<G1>(feed, G1Section::A, a)?;
+        first::<G1>(feed, G1Section::B, b_g1)?;
+        first::<G2>(feed, G1Section::B, b_g2)?;
+        feed.finish()?;
         Ok(bases)
     }
 
     /// Whether these were read from this very state of that file.
     pub fn belong_to(&self, parameters: &Parameters) -> bool {
         self.identity == Some(parameters.identity())
+    }
+}
+
+/// The first bases of a section.
+fn first<C: Fed>(feed: &mut dyn Feed, section: G1Section, to: &Buffer<C::Affine>) -> Result<()> {
+    C::feed(feed, section, 0..to.len(), to.span())
+}
+
+#[cfg(all(test, feature = "emulator"))]
+impl Bases {
+    /// All of a file.
+    pub fn read(gpu: &Gpu, parameters: &Parameters, control: &crate::pipeline::Control) -> Result<Self> {
+        use super::feeder::{Feeder, Ring};
+
+        let counts = parameters.counts();
+        let mut ring = Ring::new(gpu, counts)?;
+        let mut feeder = Feeder::new(&mut ring, parameters, control)?;
+        let all = Residency::all(counts.len(G1Section::H));
+        Self::load(&mut feeder, counts, all, Some(parameters.identity()))
     }
 }

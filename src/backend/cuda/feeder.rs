@@ -53,12 +53,24 @@ struct Piece {
 }
 
 impl Ring {
+    /// Bytes of pinned memory of a ring for files with such counts.
+    pub fn pinned_bytes(counts: &Counts) -> usize {
+        PIECES * Self::piece_bytes(counts)
+    }
+
+    /// Bytes on the device.
+    pub const DEVICE_BYTES: usize = size_of::<u64>();
+
+    fn piece_bytes(counts: &Counts) -> usize {
+        PIECE.min(largest_section(counts)).next_multiple_of(WHOLE)
+    }
+
     /// A ring for files with such counts.
     ///
     /// # Errors
     /// [`Error::Memory`] and whatever else a device may fail with.
     pub fn new(gpu: &Gpu, counts: &Counts) -> Result<Self> {
-        Self::with_piece(gpu, PIECE.min(largest_section(counts)).next_multiple_of(WHOLE))
+        Self::with_piece(gpu, Self::piece_bytes(counts))
     }
 
     fn with_piece(gpu: &Gpu, bytes: usize) -> Result<Self> {
@@ -139,6 +151,11 @@ impl<'a> Feeder<'a> {
         Ok(Feeder { ring, parameters, control, reading, waiting })
     }
 
+    /// The device that they come to.
+    pub fn gpu(&self) -> &Gpu {
+        self.ring.copy.gpu()
+    }
+
     /// Queues the bases `range` of a section in G1, in the order of the file, for `out`, which has as many.
     ///
     /// Reads on all threads of the current pool.
@@ -168,13 +185,11 @@ impl<'a> Feeder<'a> {
     }
 
     /// What is asked for from now on is written to the device after the event: whoever used the memory before is done.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for bases that stay on the host"))]
     pub fn after(&self, event: &Event) -> Result<()> {
         self.ring.copy.wait(event)
     }
 
     /// What is queued on the stream from now on begins when all that was asked for is decoded.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for bases that stay on the host"))]
     pub fn ready(&self, stream: &Stream) -> Result<()> {
         self.ring.decode.record(&self.ring.decoded)?;
         stream.wait(&self.ring.decoded)

@@ -1,42 +1,47 @@
 //! Proofs on one device: what is kept there between them, and the order of a proof's work.
 //!
-//! The host only queues: witnesses go to the device on a stream of their own while the sums of an earlier one are made,
-//! and results are read when all is done. To be able to stop, it stays a bounded number of steps ahead.
+//! The host only queues: witnesses and bases go to the device on streams of their own while the sums of earlier ones are
+//! made, and results are read when all is done. To be able to stop, it stays a bounded number of steps ahead.
 
-use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::Instant;
 
 use super::arena::Arena;
 use super::bases::Bases;
-use super::curves::{DeviceCurve, G1, G2};
-use super::gpu::{Buffer, Event, Gpu, Span, Stream, Words};
+use super::curves::{DeviceCurve, G1};
+use super::feed::{Chunks, Fed, Feed, Turns};
+use super::feeder::{Feeder, Ring};
+use super::gpu::{Buffer, Gpu, Span, Stream, Words};
+use super::host_bases::{HostBases, HostFeed};
+use super::memory_plan::{Demand, Means, MemoryPlan, QueryOut, QueryPlan, Residency, Slots, LARGEST_CHUNK, STAGINGS};
+use super::ntt::Layout;
 use super::queries::{Query, MAX_WITNESSES};
 use super::quotient::Quotient;
-use super::shape::{ShapeTables, Sizes};
-use super::sums::{read, sums_by_bit, KeyResult, KeySums, Msm};
+use super::shape::{HostTables, ShapeTables, Sizes};
+use super::steps::Steps;
+use super::sums::{read, sums_by_bit};
 use super::witness::{DeviceWitness, Staging};
 use crate::backend::Job;
 use crate::error::{Error, Result};
-use crate::groth16::{Parameters, ProofParts};
+use crate::groth16::{Counts, G1Section, Parameters, ProofParts};
 use crate::pipeline::{Control, Stage};
 use crate::r1cs::{Constraints, Matrix, PartitionWitness};
-
-/// Steps that may be queued while another runs.
-const AHEAD: usize = 2;
-
-/// Witnesses on their way at once: one is copied to pinned memory while the other goes to the device.
-const STAGINGS: usize = 2;
-
-/// Scratch for a sum over h, at most, where memory is plenty: all windows of the largest circuits at once.
-const MOST_SCRATCH: usize = 40 << 30;
 
 /// Memory that is left to the driver and to others.
 const RESERVE: u64 = 512 << 20;
 
 /// What is kept between proofs.
-#[derive(Default)]
 pub(super) struct Resident {
     work: Option<Work>,
     bases: Option<Bases>,
+    /// What bases of files come through, where they do.
+    ring: Option<Ring>,
+    /// Bases that were made and do not all stay on the device.
+    made: Option<HostBases>,
+    /// Points of a chunk of bases, at most.
+    largest_chunk: usize,
+    /// Which bases stay, if that is not to be chosen.
+    only: Option<Residency>,
 }
 
 /// A [`Job`] for the bases that are loaded.
@@ -47,130 +52,163 @@ pub(super) struct Loaded<'a> {
     pub control: &'a Control,
 }
 
+/// What bases are wanted for.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub r1cs: &'a dyn Constraints,
+    /// The file that they are from; none if they were made.
+    pub parameters: Option<&'a Parameters>,
+    /// Witnesses of a proof.
+    pub witnesses: usize,
+    /// Bytes that may be used on the device; what is free if there is no number.
+    pub memory: Option<u64>,
+}
+
 /// All for one shape: tables, streams and the memory of proofs.
 struct Work {
-    sizes: Sizes,
+    plan: MemoryPlan,
     entries: [usize; 2],
-    group: usize,
     shape: ShapeTables,
     quotient: Quotient,
-    sum_h: Msm<G1>,
-    queries: Queries,
+    layout: Layout,
     memory: Buffer<u8>,
     compute: Stream,
     copy: Stream,
     staging: Vec<Staging>,
+    turns: Turns,
 }
 
-/// How the sums over l, a, b in G1 and b in G2 are made.
-struct Queries {
-    l: QueryPlan<G1>,
-    a: QueryPlan<G1>,
-    b_g1: QueryPlan<G1>,
-    b_g2: QueryPlan<G2>,
-}
-
-struct QueryPlan<C: DeviceCurve> {
-    bits: KeySums<C>,
-    full: Msm<C>,
-}
-
-/// Where the results of one query are put.
-struct QueryOut<C: DeviceCurve> {
-    bits: KeyResult<C>,
-    /// Witness after witness, a value a window.
-    full: Span<[C::Xyzz; 2]>,
-}
-
-/// A proof's parts of the device's memory.
-struct Slots {
-    witnesses: Vec<DeviceWitness>,
-    a: Span<Words>,
-    b: Span<Words>,
-    c: Span<Words>,
-    /// For each witness the quotient's highest coefficient, which is zero.
-    top: Vec<Span<Words>>,
-    sum_h: Vec<Span<[<G1 as DeviceCurve>::Xyzz; 2]>>,
-    l: QueryOut<G1>,
-    a_out: QueryOut<G1>,
-    b_g1: QueryOut<G1>,
-    b_g2: QueryOut<G2>,
-    keys: Span<u32>,
-    scalars: Span<Words>,
-    scratch: Span<u8>,
-}
-
-impl<C: DeviceCurve> QueryPlan<C> {
-    fn new(gpu: &Gpu, query: &Query, group: usize) -> Self {
-        let full = Msm::new(gpu, query.full_bases().len(), group, MOST_SCRATCH);
-        QueryPlan { bits: KeySums::new(gpu, query.len(), group as u32), full }
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        self.bits.scratch_bytes().max(self.full.scratch_bytes())
-    }
-
-    fn carve(&self, arena: &mut Arena, group: usize) -> QueryOut<C> {
-        let bits = self.bits.carve_result(arena);
-        QueryOut { bits, full: arena.take(group * self.full.windows()) }
-    }
-
-    /// The sums of each witness, after waiting for them.
-    fn finish(&self, stream: &Stream, out: &QueryOut<C>, witnesses: usize) -> Result<Vec<C::Projective>> {
-        let mut sums = sums_by_bit(out.bits.read(stream)?);
-        sums.truncate(witnesses);
-        for (sum, full) in sums.iter_mut().zip(read(stream, out.full)?.chunks(self.full.windows())) {
-            *sum += self.full.finish(full);
-        }
-        Ok(sums)
+impl Default for Resident {
+    fn default() -> Self {
+        Resident { work: None, bases: None, ring: None, made: None, largest_chunk: LARGEST_CHUNK, only: None }
     }
 }
 
 impl Resident {
-    /// Loads the bases of these parameters unless they are there.
-    pub fn load(&mut self, gpu: &Gpu, parameters: &Parameters, control: &Control) -> Result<&Bases> {
-        if !self.bases.as_ref().is_some_and(|bases| bases.belong_to(parameters)) {
-            // Freed before the next ones are read: two sets need not fit.
-            self.bases = None;
-            self.work = None;
-            self.bases = Some(Bases::read(gpu, parameters, control)?);
+    /// Loads what is kept between proofs of a circuit with these parameters unless it is there: nothing is allocated before
+    /// it is known that all of it fits.
+    pub fn load(&mut self, gpu: &Gpu, wanted: &Wanted<'_>, control: &Control) -> Result<()> {
+        let Wanted { r1cs, parameters, witnesses, memory } = *wanted;
+        let group = witnesses.clamp(1, MAX_WITNESSES);
+        let belong = |bases: &&Bases| parameters.is_none_or(|parameters| bases.belong_to(parameters));
+        let loaded = self.bases.as_ref().filter(belong).map(|bases| bases.residency);
+        if loaded.is_some() && self.work.as_ref().is_some_and(|work| work.is_for(r1cs, group)) {
+            return Ok(());
         }
-        Ok(self.bases.as_ref().expect("they were just read"))
+        gpu.queue_for(Stage::Shape.name(), None);
+        let (tables, plan) = control.stage(Stage::Shape, None, || {
+            let tables = HostTables::of(r1cs)?;
+            let free = usable_memory(gpu)?;
+            let device = memory.map_or(free, |memory| memory.min(free));
+            // The host's part of a proof was looked at when it was admitted.
+            let (largest_chunk, only) = (self.largest_chunk, self.only);
+            let means = Means { limits: gpu.into(), device, host: u64::MAX, largest_chunk, only };
+            let plan = MemoryPlan::new(Demand::of(&tables, &Counts::of(r1cs))?, group, &means, loaded)?;
+            Ok((tables, plan))
+        })?;
+        log::debug!("{}: {plan}", gpu.label());
+        self.work = None;
+        if loaded != Some(plan.residency) {
+            gpu.queue_for(Stage::Parameters.name(), None);
+            control.stage(Stage::Parameters, None, || self.load_bases(gpu, wanted, &plan, control))?;
+        }
+        if !plan.is_streaming() {
+            self.ring = None;
+        }
+        gpu.queue_for(Stage::Shape.name(), None);
+        let entries = entries(r1cs);
+        self.work = Some(control.stage(Stage::Shape, None, || Work::new(gpu, &tables, entries, plan))?);
+        Ok(())
+    }
+
+    fn load_bases(&mut self, gpu: &Gpu, wanted: &Wanted<'_>, plan: &MemoryPlan, control: &Control) -> Result<()> {
+        // Freed before the next ones are read: two sets need not fit.
+        let old = self.bases.take();
+        let counts = Counts::of(wanted.r1cs);
+        let bases = match wanted.parameters {
+            Some(parameters) => {
+                drop(old);
+                self.made = None;
+                let ring = match &mut self.ring {
+                    Some(ring) => ring,
+                    none => none.insert(Ring::new(gpu, &counts)?),
+                };
+                let begin = Instant::now();
+                let mut feeder = Feeder::new(ring, parameters, control)?;
+                let bases = Bases::load(&mut feeder, &counts, plan.residency, Some(parameters.identity()))?;
+                let (bytes, elapsed, (reading, waiting)) = (plan.resident_bytes(), begin.elapsed(), feeder.times());
+                log::info!(
+                    "{bytes} bytes of bases to {} in {elapsed:.2?}, {:.1} GB/s: {reading:.2?} in the file, {waiting:.2?} on the device",
+                    gpu.label(),
+                    bytes as f64 / elapsed.as_secs_f64() * 1e-9,
+                );
+                bases
+            }
+            None => {
+                let made = match (&self.made, old) {
+                    (Some(made), _) => made,
+                    (None, Some(old)) => self.made.insert(HostBases::of(&old, &counts)?),
+                    (None, None) => return Err(Error::internal("a proof without bases on the device")),
+                };
+                Bases::load(&mut HostFeed::new(gpu, made, control)?, &counts, plan.residency, None)?
+            }
+        };
+        self.bases = Some(bases);
+        Ok(())
+    }
+
+    /// Takes bases in place of those that are there.
+    pub fn install(&mut self, make: impl FnOnce() -> Result<Bases>) -> Result<()> {
+        *self = Resident { largest_chunk: self.largest_chunk, only: self.only, ..Resident::default() };
+        self.bases = Some(make()?);
+        Ok(())
     }
 
     /// The sums of every witness, in order. `memory` bounds the bytes that may be used on the device.
     pub fn prove(&mut self, gpu: &Gpu, job: &Job<'_>, memory: Option<u64>) -> Result<Vec<ProofParts>> {
         let Job { r1cs, parameters, witnesses, first_partition, control } = *job;
-        gpu.queue_for(Stage::Parameters.name(), None);
-        control.stage(Stage::Parameters, None, || self.load(gpu, parameters, control).map(drop))?;
-        self.prove_loaded(gpu, &Loaded { r1cs, witnesses, first_partition, control }, memory)
+        self.prove_with(gpu, &Loaded { r1cs, witnesses, first_partition, control }, Some(parameters), memory)
     }
 
-    /// Takes bases in place of those that are there.
-    pub fn install(&mut self, make: impl FnOnce() -> Result<Bases>) -> Result<()> {
-        *self = Resident::default();
-        self.bases = Some(make()?);
-        Ok(())
-    }
-
-    /// As [`Resident::prove`], with the bases that are there.
+    /// As [`Resident::prove`], with bases that were made.
     pub fn prove_loaded(&mut self, gpu: &Gpu, job: &Loaded<'_>, memory: Option<u64>) -> Result<Vec<ProofParts>> {
-        let Loaded { r1cs, witnesses, first_partition, control } = *job;
-        let bases = self.bases.as_ref().ok_or_else(|| Error::internal("a proof without bases on the device"))?;
-        gpu.queue_for(Stage::Shape.name(), None);
-        let group = witnesses.len().clamp(1, MAX_WITNESSES);
-        if !self.work.as_ref().is_some_and(|work| work.is_for(r1cs, group)) {
-            self.work = None;
-            self.work = Some(control.stage(Stage::Shape, None, || Work::new(gpu, r1cs, group, memory))?);
+        if self.bases.is_none() {
+            return Err(Error::internal("a proof without bases on the device"));
         }
-        let work = self.work.as_mut().expect("it was just made");
-        let mut parts = Vec::with_capacity(witnesses.len());
-        for (index, witnesses) in witnesses.chunks(MAX_WITNESSES).enumerate() {
-            let first = first_partition + index * MAX_WITNESSES;
-            parts.extend(work.prove(bases, witnesses, first, control)?);
-        }
-        Ok(parts)
+        self.prove_with(gpu, job, None, memory)
     }
+
+    fn prove_with(
+        &mut self,
+        gpu: &Gpu,
+        job: &Loaded<'_>,
+        parameters: Option<&Parameters>,
+        memory: Option<u64>,
+    ) -> Result<Vec<ProofParts>> {
+        let Loaded { r1cs, witnesses, first_partition, control } = *job;
+        self.load(gpu, &Wanted { r1cs, parameters, witnesses: witnesses.len(), memory }, control)?;
+        let (Some(work), Some(bases)) = (&mut self.work, &self.bases) else {
+            return Err(Error::internal("what was loaded is not there"));
+        };
+        let (mut from_file, mut from_memory);
+        let feed: Option<&mut dyn Feed> = match (parameters, &mut self.ring, &self.made) {
+            (Some(parameters), Some(ring), _) => {
+                from_file = Feeder::new(ring, parameters, control)?;
+                Some(&mut from_file)
+            }
+            (None, _, Some(made)) => {
+                from_memory = HostFeed::new(gpu, made, control)?;
+                Some(&mut from_memory)
+            }
+            _ => None,
+        };
+        work.prove_all(bases, feed, witnesses, first_partition, control)
+    }
+}
+
+/// Bytes of a device's memory for all that is kept there: what is kept now will be used again, or freed.
+pub(super) fn usable_memory(gpu: &Gpu) -> Result<u64> {
+    Ok((gpu.free_memory()? + gpu.allocated()).saturating_sub(RESERVE))
 }
 
 fn entries(r1cs: &dyn Constraints) -> [usize; 2] {
@@ -179,56 +217,59 @@ fn entries(r1cs: &dyn Constraints) -> [usize; 2] {
 
 impl Work {
     fn is_for(&self, r1cs: &dyn Constraints, group: usize) -> bool {
-        self.sizes == Sizes::of(r1cs) && self.entries == entries(r1cs) && self.group == group
+        self.plan.demand.sizes == Sizes::of(r1cs) && self.entries == entries(r1cs) && self.plan.group == group
     }
 
-    fn new(gpu: &Gpu, r1cs: &dyn Constraints, group: usize, limit: Option<u64>) -> Result<Self> {
+    fn new(gpu: &Gpu, tables: &HostTables<'_>, entries: [usize; 2], plan: MemoryPlan) -> Result<Self> {
         let (compute, copy) = (gpu.stream()?, gpu.stream()?);
-        let sizes = Sizes::of(r1cs);
-        let shape = ShapeTables::upload(gpu, &compute, r1cs)?;
+        let sizes = plan.demand.sizes;
+        let shape = tables.upload(gpu, &compute)?;
         let quotient = Quotient::new(gpu, sizes.log_domain)?;
-        let queries = Queries {
-            l: QueryPlan::new(gpu, shape.l(), group),
-            a: QueryPlan::new(gpu, shape.a(), group),
-            b_g1: QueryPlan::new(gpu, shape.b(), group),
-            b_g2: QueryPlan::new(gpu, shape.b(), group),
-        };
+        let layout = Layout::new(sizes.log_domain)?;
         let staging = (0..STAGINGS).map(|_| Staging::new(gpu, sizes)).collect::<Result<_>>()?;
-        let h = (1usize << sizes.log_domain) - 1;
-        let within = limit.map_or(u64::MAX, |limit| limit.saturating_sub(gpu.allocated()));
-        let spare = gpu.free_memory()?.saturating_sub(RESERVE).min(within);
-        let plan = |scratch| {
-            let sum_h = Msm::new(gpu, h, 1, scratch);
-            let mut arena = Arena::counting();
-            Slots::carve(&mut arena, sizes, group, &shape, &sum_h, &queries);
-            (sum_h, arena.used())
-        };
-        // The sum over h gets what the rest leaves, which is found with one window at a time.
-        let (smallest, rest) = plan(0);
-        let scratch = (spare as usize).saturating_sub(rest) + smallest.scratch_bytes();
-        let (sum_h, bytes) = plan(scratch.min(MOST_SCRATCH));
-        let memory = gpu.allocate(bytes, "the memory of proofs")?;
-        log::debug!(
-            "{}: tables of {} bytes, roots of unity of {}, {bytes} for {group} witnesses; sum over h: {sum_h}",
-            gpu.label(),
-            shape.bytes(),
-            Quotient::table_bytes(sizes.log_domain)?,
-        );
-        let entries = entries(r1cs);
-        Ok(Work { sizes, entries, group, shape, quotient, sum_h, queries, memory, compute, copy, staging })
+        let memory = gpu.allocate(plan.memory_bytes(), "the memory of proofs")?;
+        let turns = Turns::new(gpu)?;
+        Ok(Work { plan, entries, shape, quotient, layout, memory, compute, copy, staging, turns })
+    }
+
+    /// The sums of every witness, group by group.
+    fn prove_all(
+        &mut self,
+        bases: &Bases,
+        mut feed: Option<&mut dyn Feed>,
+        witnesses: &[PartitionWitness],
+        first_partition: usize,
+        control: &Control,
+    ) -> Result<Vec<ProofParts>> {
+        let mut parts = Vec::with_capacity(witnesses.len());
+        for (index, witnesses) in witnesses.chunks(MAX_WITNESSES).enumerate() {
+            let feed: Option<&mut dyn Feed> = match &mut feed {
+                Some(feed) => Some(&mut **feed),
+                None => None,
+            };
+            parts.extend(self.prove(bases, feed, witnesses, first_partition + index * MAX_WITNESSES, control)?);
+        }
+        Ok(parts)
     }
 
     fn prove(
         &mut self,
         bases: &Bases,
+        feed: Option<&mut dyn Feed>,
         witnesses: &[PartitionWitness],
         first: usize,
         control: &Control,
     ) -> Result<Vec<ProofParts>> {
-        let mut arena = Arena::new(self.memory.span());
-        let slots = Slots::carve(&mut arena, self.sizes, self.group, &self.shape, &self.sum_h, &self.queries);
-        let Work { shape, quotient, sum_h, queries, compute: stream, copy, staging, .. } = self;
+        let slots = self.plan.carve(&mut Arena::new(self.memory.span()));
+        let Work { plan, shape, quotient, layout, compute: stream, copy, staging, turns, .. } = self;
+        let buffers = slots.chunks;
+        let mut source = Source { chunks: feed.map(|feed| Chunks { feed, compute: stream, buffers, turns }) };
+        // Dropped before the source is.
         let mut steps = Steps::new(stream, control);
+        let [x, y] = slots.others;
+        // The scalars of the sum over h stay in their vector while chunks and scratch take the place of the others.
+        let (a, b, c) = if plan.is_arranged() { (slots.scalars_h, x, y) } else { (x, y, slots.scalars_h) };
+        let scalars = slots.scalars_h.slice(..slots.scalars_h.len() - 1);
         for (index, witness) in witnesses.iter().enumerate() {
             // While the device is busy with the one before.
             let (staging, to) = (&mut staging[index % STAGINGS], &slots.witnesses[index]);
@@ -236,187 +277,171 @@ impl Work {
             stream.gpu().queue_for(Stage::Witness.name(), partition);
             staging.upload(copy, witness, to)?;
             stream.wait(staging.copied())?;
-            let Slots { a, b, c, scratch, .. } = slots;
-            steps.queue(Stage::Evaluate, partition, &|| {
+            steps.queue(Stage::Evaluate, partition, || {
                 shape.evaluate(stream, Matrix::A, to, a)?;
                 shape.evaluate(stream, Matrix::B, to, b)
             })?;
-            steps.queue(Stage::Transform, partition, &|| quotient.run(stream, a, b, c, slots.top[index]))?;
-            let scalars = a.slice(..a.len() - 1);
-            let out = slots.sum_h[index];
-            steps
-                .queue(Stage::SumH, partition, &|| sum_h.queue(stream, bases.h.span(), scalars, None, scratch, out))?;
+            steps.queue(Stage::Transform, partition, || {
+                quotient.run(stream, a, b, c, slots.top[index])?;
+                if !plan.is_arranged() {
+                    layout.collect(stream, scalars, a, 0)?;
+                }
+                source.open()
+            })?;
+            steps.queue(Stage::SumH, partition, || {
+                plan.h.iter().zip(&slots.sum_h[index]).try_for_each(|(piece, &out)| {
+                    let scalars = scalars.slice(piece.range.clone());
+                    source.bring::<G1>(G1Section::H, bases.h.span(), piece.range.clone(), |bases| {
+                        piece.sum.queue(stream, bases, scalars, None, slots.scratch, out)
+                    })
+                })
+            })?;
         }
-        let Queries { l, a, b_g1, b_g2 } = queries;
-        let Slots { scratch, keys, scalars, .. } = slots;
-        let run = QueryRun { shape, stream, witnesses: &slots.witnesses[..witnesses.len()], keys, scalars, scratch };
-        steps.queue(Stage::SumL, None, &|| run.queue(shape.l(), l, bases.l.span(), &slots.l))?;
-        steps.queue(Stage::SumA, None, &|| run.queue(shape.a(), a, bases.a.span(), &slots.a_out))?;
-        steps.queue(Stage::SumB1, None, &|| run.queue(shape.b(), b_g1, bases.b_g1.span(), &slots.b_g1))?;
-        steps.queue(Stage::SumB2, None, &|| run.queue(shape.b(), b_g2, bases.b_g2.span(), &slots.b_g2))?;
+        let witnesses = &slots.witnesses[..witnesses.len()];
+        let mut run = QueryRun { shape, stream, witnesses, slots: &slots, source: &mut source };
+        let MemoryPlan { l, a, b_g1, b_g2, .. } = plan;
+        let section = G1Section::L;
+        steps.queue(Stage::SumL, None, || run.queue(section, shape.l(), l, bases.l.span(), &slots.l))?;
+        let section = G1Section::A;
+        steps.queue(Stage::SumA, None, || run.queue(section, shape.a(), a, bases.a.span(), &slots.a))?;
+        let section = G1Section::B;
+        steps.queue(Stage::SumB1, None, || run.queue(section, shape.b(), b_g1, bases.b_g1.span(), &slots.b_g1))?;
+        steps.queue(Stage::SumB2, None, || run.queue(section, shape.b(), b_g2, bases.b_g2.span(), &slots.b_g2))?;
         steps.finish()?;
-        self.finish(&slots, witnesses.len())
+        source.finish()?;
+        let count = witnesses.len();
+        drop(source);
+        self.finish(&slots, count)
     }
 
     /// Reads the results and does what is left of them.
     fn finish(&self, slots: &Slots, witnesses: usize) -> Result<Vec<ProofParts>> {
-        let stream = &self.compute;
+        let (plan, stream) = (&self.plan, &self.compute);
         stream.gpu().queue_for("results", None);
         for top in &slots.top[..witnesses] {
             if read(stream, *top)? != [Words::default()] {
-                let rows = self.sizes.log_domain;
+                let rows = plan.demand.sizes.log_domain;
                 let detail = format!("the quotient over 2^{rows} rows has degree N - 1 on {:?}", stream.gpu());
                 return Err(Error::Transform { detail });
             }
         }
-        let Queries { l, a, b_g1, b_g2 } = &self.queries;
-        let l = l.finish(stream, &slots.l, witnesses)?;
-        let a = a.finish(stream, &slots.a_out, witnesses)?;
-        let b_g1 = b_g1.finish(stream, &slots.b_g1, witnesses)?;
-        let b_g2 = b_g2.finish(stream, &slots.b_g2, witnesses)?;
+        let l = plan.l.finish(stream, &slots.l, witnesses)?;
+        let a = plan.a.finish(stream, &slots.a, witnesses)?;
+        let b_g1 = plan.b_g1.finish(stream, &slots.b_g1, witnesses)?;
+        let b_g2 = plan.b_g2.finish(stream, &slots.b_g2, witnesses)?;
         let part = |index: usize| {
-            let h = self.sum_h.finish(&read(stream, slots.sum_h[index])?);
+            let pieces = plan.h.iter().zip(&slots.sum_h[index]);
+            let sums = pieces.map(|(piece, out)| Ok(piece.sum.finish(&read(stream, *out)?)));
+            let h = sums.sum::<Result<_>>()?;
             Ok(ProofParts { h, l: l[index], a: a[index], b_g1: b_g1[index], b_g2: b_g2[index] })
         };
         (0..witnesses).map(part).collect()
     }
 }
 
+/// Where bases come from: memory of the device in which they stay, or elsewhere.
+struct Source<'a> {
+    chunks: Option<Chunks<'a>>,
+}
+
+impl Source<'_> {
+    /// Behind what was queued so far chunks may come.
+    fn open(&mut self) -> Result<()> {
+        self.chunks.as_mut().map_or(Ok(()), Chunks::open)
+    }
+
+    /// Queues the use of a range of bases, of which the first ones are `resident`.
+    fn bring<C: Fed>(
+        &mut self,
+        section: G1Section,
+        resident: Span<C::Affine>,
+        range: Range<usize>,
+        queue_use: impl FnOnce(Span<C::Affine>) -> Result<()>,
+    ) -> Result<()> {
+        if range.end <= resident.len() {
+            return queue_use(resident.slice(range));
+        }
+        let chunks = self.chunks.as_mut().ok_or_else(|| Error::internal("streamed bases come from nowhere"))?;
+        chunks.bring::<C>(section, range, queue_use)
+    }
+
+    /// Fails unless all that came was good.
+    fn finish(&mut self) -> Result<()> {
+        self.chunks.as_mut().map_or(Ok(()), |chunks| chunks.feed.finish())
+    }
+}
+
 /// What the sums over all queries share.
-struct QueryRun<'a> {
+struct QueryRun<'a, 's> {
     shape: &'a ShapeTables,
     stream: &'a Stream,
     witnesses: &'a [DeviceWitness],
-    keys: Span<u32>,
-    scalars: Span<Words>,
-    scratch: Span<u8>,
+    slots: &'a Slots,
+    source: &'a mut Source<'s>,
 }
 
-impl QueryRun<'_> {
-    fn queue<C: DeviceCurve>(
-        &self,
+impl QueryRun<'_, '_> {
+    fn queue<C: Fed>(
+        &mut self,
+        section: G1Section,
         query: &Query,
         plan: &QueryPlan<C>,
-        bases: Span<C::Affine>,
+        resident: Span<C::Affine>,
         out: &QueryOut<C>,
     ) -> Result<()> {
-        let keys = self.keys.slice(..query.len());
-        query.keys(self.stream, self.shape, self.witnesses, keys)?;
-        plan.bits.queue(self.stream, bases, keys, self.scratch, &out.bits)?;
+        let (stream, scratch) = (self.stream, self.slots.scratch);
+        let keys = self.slots.keys.slice(..query.len());
+        query.keys(stream, self.shape, self.witnesses, keys)?;
         let indices = query.full_bases();
+        let (mut full, mut of_full) = (resident, Some(indices));
+        if plan.streamed {
+            // The bases of full-width variables are picked from chunks, and summed when all are there.
+            full = self.slots.picked.slice(..indices.len() * size_of::<C::Affine>()).cast();
+            of_full = None;
+        }
+        for (piece, out) in plan.pieces.iter().zip(&out.bits) {
+            let range = piece.range.clone();
+            let keys = keys.slice(range.clone());
+            self.source.bring::<C>(section, resident, range.clone(), |bases| {
+                if plan.streamed {
+                    query.pick_full(stream, bases, range.start, full)?;
+                }
+                piece.sum.queue(stream, bases, keys, scratch, out)
+            })?;
+        }
         let count = self.witnesses.len();
-        let scalars = self.scalars.slice(..count * indices.len());
+        let scalars = self.slots.scalars.slice(..count * indices.len());
         for (index, witness) in self.witnesses.iter().enumerate() {
             let scalars = scalars.slice(index * indices.len()..(index + 1) * indices.len());
-            query.full_scalars(self.stream, witness, scalars)?;
+            query.full_scalars(stream, witness, scalars)?;
         }
         let out = out.full.slice(..count * plan.full.windows());
-        plan.full.queue(self.stream, bases, scalars, Some(indices), self.scratch, out)
+        plan.full.queue(stream, full, scalars, of_full, scratch, out)
     }
 }
 
-impl Slots {
-    fn carve(
-        arena: &mut Arena,
-        sizes: Sizes,
-        group: usize,
-        shape: &ShapeTables,
-        sum_h: &Msm<G1>,
-        queries: &Queries,
-    ) -> Self {
-        let domain = 1usize << sizes.log_domain;
-        let Queries { l, a, b_g1, b_g2 } = queries;
-        let scratch = [sum_h.scratch_bytes(), l.scratch_bytes(), a.scratch_bytes(), b_g1.scratch_bytes()];
-        let scratch = scratch.into_iter().max().unwrap_or(0).max(b_g2.scratch_bytes());
-        let all = [shape.l(), shape.a(), shape.b()];
-        let longest = |length: &dyn Fn(&Query) -> usize| all.map(length).into_iter().max().unwrap_or(0);
-        Slots {
-            witnesses: (0..group).map(|_| DeviceWitness::new(arena.take(sizes.witness_words()), sizes)).collect(),
-            a: arena.take(domain),
-            b: arena.take(domain),
-            c: arena.take(domain),
-            top: (0..group).map(|_| arena.take(1)).collect(),
-            sum_h: (0..group).map(|_| arena.take(sum_h.windows())).collect(),
-            l: l.carve(arena, group),
-            a_out: a.carve(arena, group),
-            b_g1: b_g1.carve(arena, group),
-            b_g2: b_g2.carve(arena, group),
-            keys: arena.take(longest(&Query::len)),
-            scalars: arena.take(group * longest(&|query| query.full_bases().len())),
-            scratch: arena.take(scratch),
-        }
-    }
-}
-
-/// Queued steps of a proof: the host stays a few ahead of the device, so that a cancelled proof stops soon and the device
-/// never waits.
-struct Steps<'a> {
-    stream: &'a Stream,
-    control: &'a Control,
-    queued: VecDeque<Step>,
-}
-
-struct Step {
-    stage: Stage,
-    partition: Option<usize>,
-    begin: Event,
-    end: Event,
-}
-
-impl<'a> Steps<'a> {
-    fn new(stream: &'a Stream, control: &'a Control) -> Self {
-        Steps { stream, control, queued: VecDeque::new() }
-    }
-
-    fn queue(&mut self, stage: Stage, partition: Option<usize>, work: &dyn Fn() -> Result<()>) -> Result<()> {
-        while self.queued.len() > AHEAD {
-            self.retire()?;
-        }
-        self.control.check(stage)?;
-        self.control.begin(stage, partition);
-        let gpu = self.stream.gpu();
-        gpu.queue_for(stage.name(), partition);
-        let (begin, end) = (gpu.event()?, gpu.event()?);
-        self.stream.record(&begin)?;
-        work()?;
-        self.stream.record(&end)?;
-        self.queued.push_back(Step { stage, partition, begin, end });
-        Ok(())
-    }
-
-    /// Waits for the oldest step.
-    fn retire(&mut self) -> Result<()> {
-        // Taken away when it is done: until then there is something to abandon.
-        if let Some(step) = self.queued.front() {
-            self.stream.gpu().queue_for(step.stage.name(), step.partition);
-            step.end.wait_while(|| self.control.check(step.stage))?;
-            let milliseconds = step.end.since(&step.begin)?;
-            let elapsed = std::time::Duration::from_secs_f32(milliseconds.max(0.0) / 1e3);
-            self.control.end(step.stage, step.partition, elapsed);
-            self.queued.pop_front();
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<()> {
-        while !self.queued.is_empty() {
-            self.retire()?;
-        }
-        self.control.check("the sums on the device")
-    }
-}
-
-impl Drop for Steps<'_> {
-    fn drop(&mut self) {
-        // After an error or a cancel nothing of this proof may still run when the next one begins.
-        if !self.queued.is_empty() {
-            if let Err(error) = self.stream.abandon() {
-                log::debug!("{error}");
+impl<C: DeviceCurve> QueryPlan<C> {
+    /// The sums of each witness, after waiting for them.
+    fn finish(&self, stream: &Stream, out: &QueryOut<C>, witnesses: usize) -> Result<Vec<C::Projective>> {
+        let mut by_key: Vec<C::Projective> = Vec::new();
+        for piece in &out.bits {
+            let sums = piece.read(stream)?;
+            match by_key.is_empty() {
+                true => by_key = sums,
+                false => by_key.iter_mut().zip(sums).for_each(|(all, sum)| *all += sum),
             }
         }
+        let mut sums = sums_by_bit(by_key);
+        sums.truncate(witnesses);
+        for (sum, full) in sums.iter_mut().zip(read(stream, out.full)?.chunks(self.full.windows())) {
+            *sum += self.full.finish(full);
+        }
+        Ok(sums)
     }
 }
 
+#[cfg(all(test, feature = "emulator"))]
+mod streaming_tests;
 #[cfg(all(test, feature = "emulator"))]
 mod tests {
     use bellperson::Circuit;
@@ -541,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_does_not_suffice_is_an_error_and_a_limit_makes_the_scratch_smaller() {
+    fn memory_that_does_not_suffice_is_an_error() {
         let Some(_machine) = testing::machine() else { return };
         let gpu = Gpu::open(0).unwrap();
         let fixture = Fixture::new(Chain { links: 300, start: 5 }, 1);
@@ -562,12 +587,13 @@ mod tests {
             (parts, gpu.allocated())
         };
         let (parts, plenty) = allocated(None);
-        let (same, little) = allocated(Some(1));
+        let (same, little) = allocated(Some(plenty - 1));
         assert_eq!(parts, same);
         assert!(little < plenty, "{little} and {plenty} bytes");
         assert_eq!(gpu.allocated(), 0, "everything is given back");
-        super::super::gpu::emulated::set_memory(little / 2);
+        super::super::gpu::emulated::set_memory(RESERVE + little / 20);
         let error = Resident::default().prove(&gpu, &job, None).unwrap_err();
         assert!(matches!(error, Error::Memory { .. }), "{error}");
+        assert_eq!(gpu.allocated(), 0);
     }
 }

@@ -1,7 +1,7 @@
 //! What the sums over the queries take from witnesses: which bases their bits select, and scalars for the full-width values.
 
 use super::evaluate::{blocks, THREADS};
-use super::gpu::{args, Buffer, Span, Stream, Words};
+use super::gpu::{args, Buffer, Plain, Span, Stream, Words};
 use super::shape::{bytes, RankedBitmap, ShapeTables, Uploader};
 use super::witness::DeviceWitness;
 use crate::error::{Error, Result};
@@ -86,6 +86,22 @@ impl Query {
         stream.launch("r1cs_full_scalars", blocks(count), THREADS, 0, &args)
     }
 
+    /// Queues a copy of those of the bases `first` and on that [`Query::full_bases`] lists, each to its place in the list.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if `out` has another length than the list; whatever a device may fail with.
+    pub fn pick_full<T: Plain>(&self, stream: &Stream, bases: Span<T>, first: usize, out: Span<T>) -> Result<()> {
+        let count = self.full_bases.len();
+        if out.len() != count || !size_of::<T>().is_multiple_of(16) {
+            let size = size_of::<T>();
+            return Err(Error::internal(format!("{} places for {count} bases of {size} bytes", out.len())));
+        }
+        let units = size_of::<T>() / 16;
+        let args =
+            args![out, bases, self.full_bases.span(), count as u32, units as u32, first as u32, bases.len() as u32];
+        stream.launch("r1cs_pick", blocks(count * units), THREADS, 0, &args)
+    }
+
     /// Bytes on the device.
     pub fn bytes(&self) -> u64 {
         let density = self.density.as_ref().map_or(0, RankedBitmap::bytes);
@@ -93,40 +109,67 @@ impl Query {
     }
 }
 
-/// Makes the queries of a system.
-pub(super) struct Queries<'a> {
-    pub uploader: Uploader<'a>,
-    pub system: &'a dyn Constraints,
+/// A query on the host.
+pub(super) struct QueryTables<'a> {
+    inputs: usize,
+    len: usize,
+    density: Option<&'a Bitmap>,
+    full_bases: Vec<u32>,
+    full_sources: Vec<u32>,
 }
 
-impl Queries<'_> {
+impl<'a> QueryTables<'a> {
     /// Those of l, a and b.
-    pub fn all(&self) -> Result<[Query; 3]> {
-        let system = self.system;
-        Ok([
-            self.query(Vec::new(), None)?,
-            self.query((0..system.num_inputs()).collect(), Some(system.a_aux_density()))?,
-            self.query(system.b_input_density().ones().collect(), Some(system.b_aux_density()))?,
-        ])
+    pub fn all(system: &'a dyn Constraints) -> [Self; 3] {
+        [
+            Self::new(system, Vec::new(), None),
+            Self::new(system, (0..system.num_inputs()).collect(), Some(system.a_aux_density())),
+            Self::new(system, system.b_input_density().ones().collect(), Some(system.b_aux_density())),
+        ]
     }
 
-    fn query(&self, inputs: Vec<usize>, density: Option<&Bitmap>) -> Result<Query> {
+    fn new(system: &dyn Constraints, inputs: Vec<usize>, density: Option<&'a Bitmap>) -> Self {
         let mut bases: Vec<u32> = (0..inputs.len() as u32).collect();
         let mut sources: Vec<u32> = inputs.iter().map(|&input| Layout::INPUT | input as u32).collect();
         // The base of an auxiliary variable comes after those of all variables before it that the query has.
         let mut next = Places { density, word: 0, before: inputs.len() as u32 };
-        for (source, &position) in self.system.full_positions().iter().enumerate() {
+        for (source, &position) in system.full_positions().iter().enumerate() {
             if let Some(base) = next.base(position as usize) {
                 bases.push(base);
                 sources.push(source as u32);
             }
         }
-        Ok(Query {
+        QueryTables {
             inputs: inputs.len(),
-            len: inputs.len() + density.map_or(self.system.num_aux(), Bitmap::count_ones),
-            density: density.map(|density| self.uploader.ranked(density)).transpose()?,
-            full_bases: self.uploader.buffer(&bases)?,
-            full_sources: self.uploader.buffer(&sources)?,
+            len: inputs.len() + density.map_or(system.num_aux(), Bitmap::count_ones),
+            density,
+            full_bases: bases,
+            full_sources: sources,
+        }
+    }
+
+    /// How many bases the query has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How many of these are of inputs and full-width variables.
+    pub fn full(&self) -> usize {
+        self.full_bases.len()
+    }
+
+    /// Bytes on a device.
+    pub fn bytes(&self) -> u64 {
+        self.density.map_or(0, RankedBitmap::bytes_of) + 2 * size_of_val(&self.full_bases[..]) as u64
+    }
+
+    pub fn upload(&self, uploader: Uploader<'_>) -> Result<Query> {
+        Ok(Query {
+            inputs: self.inputs,
+            len: self.len,
+            density: self.density.map(|density| uploader.ranked(density)).transpose()?,
+            full_bases: uploader.buffer(&self.full_bases)?,
+            full_sources: uploader.buffer(&self.full_sources)?,
         })
     }
 }

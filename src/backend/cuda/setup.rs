@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::bases::Bases;
 use super::curves::{DeviceCurve, G1, G2};
 use super::gpu::{args, scalar_words, Buffer, Gpu, Span, Stream, Words};
+use super::memory_plan::Residency;
 use super::ntt::Layout;
 use crate::error::{Error, Result};
 use crate::groth16::params::Section;
@@ -88,7 +89,7 @@ fn blocks(threads: u32) -> u32 {
 /// [`Error::Memory`] if they do not fit on the device; whatever else it may fail with; cancel and deadline.
 pub(super) fn make(gpu: &Gpu, counts: &Counts, sections: Sections, control: &Control) -> Result<Bases> {
     let layout = Layout::new(counts.log_domain)?;
-    let mut bases = Bases::allocate(gpu, counts)?;
+    let mut bases = Bases::allocate(gpu, counts, Residency::all(counts.len(G1Section::H)))?;
     let maker = Maker::new(gpu, counts, PIECE, control)?;
     maker.make(sections, layout.parts(), &mut bases)?;
     maker.stream.synchronize()?;

@@ -12,7 +12,7 @@ use group::Group;
 use super::arena::Arena;
 use super::curves::DeviceCurve;
 use super::digits::Windows;
-use super::gpu::{args, Gpu, Plain, Span, Stream, Words};
+use super::gpu::{args, Limits, Plain, Span, Stream, Words};
 use crate::error::Result;
 
 // As in kernels/sort.cu, msm.cuh and sums.cuh.
@@ -245,15 +245,15 @@ fn scatter_shared(bins: u32) -> u32 {
 }
 
 /// Threads that add row by row on the whole device.
-fn row_threads<C: DeviceCurve>(gpu: &Gpu) -> u32 {
-    let fitting = gpu.properties().shared_optin / C::ROW_SHARED / 32 * 32;
+fn row_threads<C: DeviceCurve>(limits: Limits) -> u32 {
+    let fitting = limits.shared_optin / C::ROW_SHARED / 32 * 32;
     fitting.clamp(32, C::ROW_THREADS)
 }
 
 impl<C: DeviceCurve> Buckets<C> {
-    fn new(gpu: &Gpu, shape: Shape) -> Self {
-        let multiprocessors = gpu.properties().multiprocessors;
-        Buckets { shape, multiprocessors, row_threads: row_threads::<C>(gpu), curve: PhantomData }
+    fn new(limits: Limits, shape: Shape) -> Self {
+        let multiprocessors = limits.multiprocessors;
+        Buckets { shape, multiprocessors, row_threads: row_threads::<C>(limits), curve: PhantomData }
     }
 
     /// Queues everything from `digits` to the sums of the buckets.
@@ -395,7 +395,7 @@ pub(super) struct Msm<C: DeviceCurve> {
     windows: Windows,
     /// How many windows at once, whichever sets they are of.
     batch: u32,
-    gpu: Gpu,
+    limits: Limits,
     shape: Shape,
     curve: PhantomData<C>,
 }
@@ -410,11 +410,12 @@ struct MsmScratch<C: DeviceCurve> {
 impl<C: DeviceCurve> Msm<C> {
     /// For `points` points and up to `sets` sets of scalars, with scratch of at most `memory` bytes if that suffices for one
     /// window at all.
-    pub fn new(gpu: &Gpu, points: usize, sets: usize, memory: usize) -> Self {
+    pub fn new(limits: impl Into<Limits>, points: usize, sets: usize, memory: usize) -> Self {
+        let limits = limits.into();
         let windows = Windows::for_points(points);
         let mut batch = windows.count * sets as u32;
         loop {
-            let msm = Self::with_batch(gpu, points, windows, batch);
+            let msm = Self::with_batch(limits, points, windows, batch);
             let entries_fit = points as u64 * u64::from(batch) <= u64::from(u32::MAX / 2);
             if batch == 1 || (entries_fit && msm.scratch_bytes() <= memory) {
                 return msm;
@@ -423,14 +424,15 @@ impl<C: DeviceCurve> Msm<C> {
         }
     }
 
-    fn with_batch(gpu: &Gpu, points: usize, windows: Windows, batch: u32) -> Self {
+    fn with_batch(limits: impl Into<Limits>, points: usize, windows: Windows, batch: u32) -> Self {
+        let limits = limits.into();
         // The narrower windows have half as many buckets, twice as full.
         let buckets = 1usize << (windows.widest() - 1);
         let fullest = points >> (windows.bits - 1);
         let cap = (2 * fullest).next_power_of_two().clamp(SHORTEST_TASK * 2, LONGEST_TASK);
-        let threads = (row_threads::<C>(gpu) * gpu.properties().multiprocessors) as usize;
+        let threads = (row_threads::<C>(limits) * limits.multiprocessors) as usize;
         let shape = Shape::new(points, batch, windows.widest() - 1, buckets, cap, threads);
-        Msm { windows, batch, gpu: gpu.clone(), shape, curve: PhantomData }
+        Msm { windows, batch, limits, shape, curve: PhantomData }
     }
 
     /// How many windows a set has: the length of its result on the device.
@@ -483,7 +485,7 @@ impl<C: DeviceCurve> Msm<C> {
             let windows = first..all.min(first + self.batch);
             let shape = Shape { windows: windows.len() as u32, ..self.shape };
             self.digits(stream, scalars, windows.clone(), scratch.digits)?;
-            let buckets = Buckets::<C>::new(&self.gpu, shape);
+            let buckets = Buckets::<C>::new(self.limits, shape);
             buckets.queue(stream, points, scratch.digits, indices, &scratch.buckets)?;
             self.reduce(stream, &shape, &scratch, out.slice(windows.start as usize..windows.end as usize))?;
         }
@@ -577,14 +579,15 @@ pub(super) struct KeyResult<C: DeviceCurve> {
 
 impl<C: DeviceCurve> KeySums<C> {
     /// For `points` points with keys of so many bits, ten at most.
-    pub fn new(gpu: &Gpu, points: usize, key_bits: u32) -> Self {
+    pub fn new(limits: impl Into<Limits>, points: usize, key_bits: u32) -> Self {
+        let limits = limits.into();
         assert!((1..=10).contains(&key_bits), "keys of {key_bits} bits");
-        let threads = (row_threads::<C>(gpu) * gpu.properties().multiprocessors) as usize;
+        let threads = (row_threads::<C>(limits) * limits.multiprocessors) as usize;
         // Short tasks make many: each inversion then serves many additions. What they leave is joined one by one.
         let expected = points - (points >> key_bits);
         let cap = (expected / (TASKS_A_THREAD * threads)).next_power_of_two().clamp(SHORTEST_TASK, LONGEST_TASK);
         let shape = Shape::new(points, 1, key_bits, (1 << key_bits) - 1, cap, threads);
-        KeySums { buckets: Buckets::new(gpu, shape) }
+        KeySums { buckets: Buckets::new(limits, shape) }
     }
 
     /// Scratch that [`KeySums::queue`] takes.
@@ -673,6 +676,7 @@ mod tests {
     use rand::{Rng, SeedableRng};
 
     use super::super::curves::{G1, G2};
+    use super::super::gpu::Gpu;
     use super::super::testing;
     use super::*;
     use crate::backend::cpu::lane::Lanes;

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::gpu::{emulated, Gpu};
+use super::gpu::{emulated, Gpu, Limits};
 use crate::environment::TEST_GPU_VARIABLE;
 
 /// Tests share the emulated machine unless one changes it.
@@ -22,6 +22,12 @@ impl Deref for Shared {
 
     fn deref(&self) -> &Gpu {
         &self.gpu
+    }
+}
+
+impl From<&Shared> for Limits {
+    fn from(shared: &Shared) -> Self {
+        Limits::from(&shared.gpu)
     }
 }
 

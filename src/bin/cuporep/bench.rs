@@ -50,6 +50,18 @@ pub struct KernelsArgs {
     largest: u32,
 }
 
+impl BenchCommand {
+    /// The bytes that may be used on a device, if the command says so.
+    pub fn vram(&self) -> Option<u64> {
+        match self {
+            BenchCommand::Stages(args) => args.on.vram,
+            BenchCommand::Kernels(_) | BenchCommand::Fabricate(_) => None,
+            #[cfg(feature = "cuda")]
+            BenchCommand::Sector(args) => args.vram,
+        }
+    }
+}
+
 /// The times of one stage: in the first proof, and in the later ones.
 struct Line {
     stage: Stage,

@@ -1,11 +1,14 @@
 //! The tool: proves, checks and verifies on the command line, makes and checks parameters, measures.
 
 mod bench;
+mod bytes;
 mod devices;
 mod fabricate;
 mod input;
 mod output;
 mod parameters;
+#[cfg(feature = "cuda")]
+mod plan;
 mod progress;
 mod prove;
 #[cfg(feature = "cuda")]
@@ -53,12 +56,26 @@ enum Command {
     Verify(prove::VerifyArgs),
     /// List what can make proofs
     Devices,
+    /// Say how much memory proofs on a GPU take, and what they move; needs no GPU
+    #[cfg(feature = "cuda")]
+    Plan(plan::PlanArgs),
     /// Make or check proving parameters
     #[command(subcommand)]
     Params(parameters::ParamsCommand),
     /// Measure
     #[command(subcommand)]
     Bench(bench::BenchCommand),
+}
+
+impl Command {
+    /// The bytes that may be used on a device, if the command says so.
+    fn vram(&self) -> Option<u64> {
+        match self {
+            Command::Prove(args) => args.vram(),
+            Command::Bench(command) => command.vram(),
+            _ => None,
+        }
+    }
 }
 
 /// Which sector a C1 output is for.
@@ -94,12 +111,19 @@ fn run(cli: &Cli, output: &Output) -> Result<()> {
     let token = CancelToken::new();
     handle_interrupts(&token);
     let control = progress::watch(Control::new().with_cancel(token), cli.json);
-    let prover = Prover::new(Config { cache_dir: cli.cache.clone(), threads: cli.threads, ..Config::default() })?;
+    let prover = Prover::new(Config {
+        cache_dir: cli.cache.clone(),
+        threads: cli.threads,
+        device_memory: cli.command.vram(),
+        ..Config::default()
+    })?;
     match &cli.command {
         Command::Prove(args) => prove::prove(args, &prover, control, output),
         Command::Check(args) => prove::check(args, &prover, &control, output),
         Command::Verify(args) => prove::verify(args, &prover, &control, output),
         Command::Devices => devices::list(output),
+        #[cfg(feature = "cuda")]
+        Command::Plan(args) => plan::run(args, output),
         Command::Params(command) => parameters::run(command, &prover, &control, output),
         Command::Bench(command) => bench::run(command, &prover, &control, output),
     }

@@ -38,9 +38,18 @@ pub struct OnArgs {
     /// gpu (any, and not the CPU), or GPUs by number or UUID, separated by commas: cuda:0
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: Placement,
+    /// Bytes of memory that may be used on each GPU, e.g. 15GiB [default: what is free there]
+    #[arg(long, value_name = "BYTES", value_parser = crate::bytes::parse)]
+    pub vram: Option<u64>,
     /// Write what ran when, every kernel and copy on a GPU included, to FILE for chrome://tracing or ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+}
+
+impl ProveArgs {
+    pub fn vram(&self) -> Option<u64> {
+        self.on.vram
+    }
 }
 
 /// A trace and the file that it goes to.

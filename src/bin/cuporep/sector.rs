@@ -28,6 +28,9 @@ pub struct SectorArgs {
     /// The GPU, by number or UUID
     #[arg(long, value_name = "DEVICE", default_value = "cuda:0")]
     device: DeviceName,
+    /// Bytes of memory that proofs may use there, e.g. 15GiB [default: what is free]; the parameters are made with more
+    #[arg(long, value_name = "BYTES", value_parser = crate::bytes::parse)]
+    pub vram: Option<u64>,
     /// How many proofs to make; the first one also makes what later ones keep
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,

@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_int, CStr};
 use std::fmt::Write;
 
+use super::context::Gpu;
 use super::driver::{DeviceNumber, Driver, Unavailable, SUCCESS};
 use crate::error::{Error, Result};
 
@@ -32,7 +33,27 @@ pub struct Properties {
     pub shared_optin: u32,
 }
 
+/// What the sizes of kernels depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// The most bytes of shared memory that a block can ask for.
+    pub shared_optin: u32,
+}
+
+impl From<&Gpu> for Limits {
+    fn from(gpu: &Gpu) -> Self {
+        gpu.properties().limits()
+    }
+}
+
 impl Properties {
+    /// What the sizes of kernels depend on.
+    pub fn limits(&self) -> Limits {
+        Limits { multiprocessors: self.multiprocessors, shared_optin: self.shared_optin }
+    }
+
     /// How messages call it, as `cuda:0 (NVIDIA H200)`.
     pub fn label(&self) -> String {
         format!("cuda:{} ({})", self.ordinal, self.name)

@@ -21,7 +21,7 @@ mod tracer;
 
 pub use buffer::{Buffer, Span};
 pub use context::Gpu;
-pub use device::{properties_of_all, why_none, Properties};
+pub use device::{properties_of_all, why_none, Limits, Properties};
 pub use launch::{args, Arg, Argument};
 pub use pinned::Pinned;
 pub use plain::{scalar_words, scalar_words_mut, Plain, Words};

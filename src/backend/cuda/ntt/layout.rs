@@ -88,18 +88,53 @@ impl Layout {
         from: Span<T>,
         first_coefficient: usize,
     ) -> Result<()> {
-        let end = first_coefficient + from.len();
+        self.move_coefficients(stream, "ntt_arrange", to, from, first_coefficient, from.len(), to.len())
+    }
+
+    /// Queues a copy the other way: the values of the coefficients `first_coefficient` and on, as many as `to` has, from
+    /// their positions in `from`.
+    ///
+    /// # Errors
+    /// As [`Layout::arrange`].
+    pub fn collect<T: Plain>(
+        &self,
+        stream: &Stream,
+        to: Span<T>,
+        from: Span<T>,
+        first_coefficient: usize,
+    ) -> Result<()> {
+        self.move_coefficients(stream, "ntt_collect", to, from, first_coefficient, to.len(), from.len())
+    }
+
+    /// `count` coefficients from or to a span of so many positions.
+    #[expect(clippy::too_many_arguments, reason = "those of the kernels, and what they are checked against")]
+    fn move_coefficients<T: Plain>(
+        &self,
+        stream: &Stream,
+        kernel: &'static str,
+        to: Span<T>,
+        from: Span<T>,
+        first: usize,
+        count: usize,
+        positions: usize,
+    ) -> Result<()> {
+        let end = first + count;
         // Only coefficient N - 1 has the last position.
-        if !size_of::<T>().is_multiple_of(16) || end > to.len() || to.len() + 1 < self.size() {
-            let (have, size, log_size) = (to.len(), size_of::<T>(), self.log_size());
+        if !size_of::<T>().is_multiple_of(16) || end > positions || positions + 1 < self.size() {
+            let (size, log_size) = (size_of::<T>(), self.log_size());
             return Err(Error::internal(format!(
-                "coefficients up to {end} of 2^{log_size} to {have} places of {size} bytes"
+                "coefficients up to {end} of 2^{log_size} at {positions} places of {size} bytes"
             )));
         }
         let units = size_of::<T>() / 16;
-        let (first, count) = (first_coefficient as u32, from.len() as u32);
-        let grid = (from.len() * units).div_ceil(THREADS as usize) as u32;
-        stream.launch("ntt_arrange", grid, THREADS, 0, &args![to, from, first, count, units as u32, self.parts()])
+        let grid = (count * units).div_ceil(THREADS as usize) as u32;
+        stream.launch(
+            kernel,
+            grid,
+            THREADS,
+            0,
+            &args![to, from, first as u32, count as u32, units as u32, self.parts()],
+        )
     }
 
     /// The numbers of bits, as kernels take them.

@@ -7,9 +7,9 @@ pub(super) mod testing;
 
 use self::plan::{full_bitmap, ranks, LongRow, Plan, Record, Rows, Tile};
 use super::gpu::{scalar_words, Buffer, Gpu, Plain, Stream, Words};
-use super::queries::{Queries, Query};
+use super::queries::{Query, QueryTables};
 use crate::error::Result;
-use crate::r1cs::{Bitmap, Constraints};
+use crate::r1cs::{Bitmap, Constraints, Layout};
 
 /// Tables of one constraint system on a device.
 pub struct ShapeTables {
@@ -68,6 +68,83 @@ impl Sizes {
     }
 }
 
+/// The tables of a constraint system before they are on a device.
+pub(super) struct HostTables<'a> {
+    sizes: Sizes,
+    layout: Layout<'a>,
+    plan: Plan,
+    full: Bitmap,
+    queries: [QueryTables<'a>; 3],
+}
+
+impl<'a> HostTables<'a> {
+    /// Makes the tables; takes about half a second of processor time for the largest circuits.
+    ///
+    /// # Errors
+    /// [`Error::Argument`](crate::error::Error::Argument) for a circuit that is too large for the tables' numbers.
+    pub fn of(system: &'a dyn Constraints) -> Result<Self> {
+        Ok(HostTables {
+            sizes: Sizes::of(system),
+            layout: system.layout(),
+            plan: Plan::of(system)?,
+            full: full_bitmap(system),
+            queries: QueryTables::all(system),
+        })
+    }
+
+    /// The system's counts.
+    pub fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    /// The queries l, a and b.
+    pub fn queries(&self) -> &[QueryTables<'a>; 3] {
+        &self.queries
+    }
+
+    /// Bytes on a device.
+    pub fn bytes(&self) -> u64 {
+        let HostTables { layout, plan, full, queries, .. } = self;
+        let of_matrix = |rows: &Rows| {
+            size_of_val(&rows.records[..])
+                + size_of_val(&rows.long_rows[..])
+                + size_of_val(&rows.variables[..])
+                + size_of_val(&rows.mixed[..])
+                + size_of_val(&rows.long[..])
+        };
+        let own = size_of_val(&plan.tiles[..])
+            + size_of_val(&layout.slots[..])
+            + size_of_val(&plan.sums[..])
+            + size_of_val(layout.coefficients)
+            + size_of_val(layout.pattern_ids)
+            + plan.matrices.iter().map(of_matrix).sum::<usize>();
+        own as u64 + RankedBitmap::bytes_of(full) + queries.iter().map(QueryTables::bytes).sum::<u64>()
+    }
+
+    /// Copies the tables to a device; waits until they are there.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::error::Error::Memory) and whatever else a device may fail with.
+    pub fn upload(&self, gpu: &Gpu, stream: &Stream) -> Result<ShapeTables> {
+        let uploader = Uploader { gpu, stream };
+        let HostTables { layout, plan, queries: [l, a, b], .. } = self;
+        let [rows_of_a, rows_of_b] = &plan.matrices;
+        let tables = ShapeTables {
+            sizes: self.sizes,
+            tiles: uploader.buffer(&plan.tiles)?,
+            slots: uploader.buffer(&layout.slots)?,
+            sums: uploader.buffer(scalar_words(&plan.sums))?,
+            coefficients: uploader.buffer(scalar_words(layout.coefficients))?,
+            ids: uploader.buffer(layout.pattern_ids)?,
+            matrices: [uploader.matrix(rows_of_a)?, uploader.matrix(rows_of_b)?],
+            full: uploader.ranked(&self.full)?,
+            queries: [l.upload(uploader)?, a.upload(uploader)?, b.upload(uploader)?],
+        };
+        stream.synchronize()?;
+        Ok(tables)
+    }
+}
+
 impl ShapeTables {
     /// Makes the tables and copies them to the device; waits until they are there. Takes about half a second of processor
     /// time for the largest circuits.
@@ -76,23 +153,7 @@ impl ShapeTables {
     /// [`Error::Memory`](crate::error::Error::Memory) and whatever else a device may fail with;
     /// [`Error::Argument`](crate::error::Error::Argument) for a circuit that is too large for the tables' numbers.
     pub fn upload(gpu: &Gpu, stream: &Stream, system: &dyn Constraints) -> Result<Self> {
-        let uploader = Uploader { gpu, stream };
-        let Plan { tiles, sums, matrices: [a, b] } = Plan::of(system)?;
-        let layout = system.layout();
-        let full = full_bitmap(system);
-        let tables = ShapeTables {
-            sizes: Sizes::of(system),
-            tiles: uploader.buffer(&tiles)?,
-            slots: uploader.buffer(&layout.slots)?,
-            sums: uploader.buffer(scalar_words(&sums))?,
-            coefficients: uploader.buffer(scalar_words(layout.coefficients))?,
-            ids: uploader.buffer(layout.pattern_ids)?,
-            matrices: [uploader.matrix(&a)?, uploader.matrix(&b)?],
-            full: uploader.ranked(&full)?,
-            queries: Queries { uploader, system }.all()?,
-        };
-        stream.synchronize()?;
-        Ok(tables)
+        HostTables::of(system)?.upload(gpu, stream)
     }
 
     /// The system's counts.
@@ -136,6 +197,11 @@ impl ShapeTables {
 impl RankedBitmap {
     pub fn bytes(&self) -> u64 {
         bytes(&self.words) + bytes(&self.ranks)
+    }
+
+    /// What it would take on a device.
+    pub fn bytes_of(bits: &Bitmap) -> u64 {
+        (bits.words().len() * (size_of::<u64>() + size_of::<u32>())) as u64
     }
 }
 
