@@ -28,6 +28,8 @@ struct Counters {
     uint32_t tasks;
     // Buckets that were cut, the parts that they gave, and how many of them are giant.
     uint32_t longs, parts, giants;
+    // Not zero when nobody wants the sums any more.
+    uint32_t stopped;
 };
 
 // Sums to make, the longest first: over entries starts[t] .. starts[t] + lengths[t], put where sums[t] says.

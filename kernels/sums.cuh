@@ -102,8 +102,9 @@ template <class F> struct Rows {
     const uint32_t *entries;
     Tasks tasks;
     uint32_t count;
-    // On the host: not zero when nobody wants the sums any more.
+    // Whether nobody wants the sums any more: on the host, and what this device knows of it.
     const volatile uint32_t *stop;
+    volatile uint32_t *stopped;
 
     uint32_t lane, warp, warps;
     uint4 *stage;
@@ -178,6 +179,14 @@ template <class F> struct Rows {
         product = product * denominator;
     }
 
+    // One thread asks the host, which takes a microsecond during which no other could. It is of the warp with the
+    // longest tasks.
+    DEVICE bool is_stopped() const {
+        if (warp == 0 && lane == 0 && *stop != 0)
+            *stopped = 1;
+        return *stopped != 0;
+    }
+
     DEVICE void run() {
         uint32_t tiles = (count + 31) / 32;
         if (warp >= tiles)
@@ -199,7 +208,7 @@ template <class F> struct Rows {
         }
         bool upwards = false;
 #pragma unroll 1
-        for (uint32_t row = 1; remaining != 0 && *stop == 0; row++) {
+        for (uint32_t row = 1; remaining != 0 && !is_stopped(); row++) {
             active = remaining;
             while (remaining != 0 && tile_length(remaining - 1) <= row + 1)
                 remaining--;
@@ -275,9 +284,10 @@ template <class F> struct Rows {
 
 template <class F>
 DEVICE void sum_rows(Affine<F> *sums, uint4 *running, uint4 *prefix, const Affine<F> *points, const uint32_t *entries,
-                     Tasks tasks, const Counters *counters, const volatile uint32_t *stop) {
+                     Tasks tasks, Counters *counters, const volatile uint32_t *stop) {
     DYNAMIC_SHARED(uint4, stage);
-    Rows<F> rows = {sums, running, prefix, points, entries, tasks, counters->tasks, stop, 0, 0, 0, nullptr};
+    volatile uint32_t *stopped = &counters->stopped;
+    Rows<F> rows = {sums, running, prefix, points, entries, tasks, counters->tasks, stop, stopped, 0, 0, 0, nullptr};
     rows.lane = threadIdx.x % 32;
     rows.warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
     rows.warps = gridDim.x * (blockDim.x / 32);
@@ -425,7 +435,7 @@ DEVICE void reduce_chunks(Chunk<F> *out, const Chunk<F> *in, uint32_t chunks, ui
 #define SUM_KERNELS(group, CHAINS, CALLED, ROW_THREADS, OTHER_THREADS)                                                 \
     KERNEL(ROW_THREADS, 1, group##_sum_rows,                                                                           \
            (Affine<CALLED> * sums, uint4 * running, uint4 * prefix, const Affine<CALLED> *points,                      \
-            const uint32_t *entries, Tasks tasks, const Counters *counters, const uint32_t *stop)) {                   \
+            const uint32_t *entries, Tasks tasks, Counters *counters, const uint32_t *stop)) {                         \
         sum_rows<CALLED>(sums, running, prefix, points, entries, tasks, counters, stop);                               \
     }                                                                                                                  \
     KERNEL(OTHER_THREADS, 1, group##_sum_chains,                                                                       \

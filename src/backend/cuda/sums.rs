@@ -218,7 +218,7 @@ impl<C: DeviceCurve> Scratch<C> {
             starts,
             lengths: arena.take(shape.cap + 1),
             task_cursors: arena.take(shape.cap + 1),
-            counters: arena.take(4),
+            counters: arena.take(5),
             tasks: [(); 3].map(|()| arena.take(slots)),
             longs: arena.take(shape.longs()),
             giants: arena.take(shape.giants()),
