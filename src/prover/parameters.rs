@@ -144,9 +144,7 @@ impl Prover {
             let r1cs = self.shape(size, directory, control)?;
             Ok((self.enter_with(&what, generation_bytes(size), control)?, r1cs))
         })?;
-        self.run(|| {
-            control.stage(Stage::Parameters, None, || generate(&r1cs, &target, control))
-        })
+        self.run(|| control.stage(Stage::Parameters, None, || generate(&r1cs, &target, control)))
     }
 }
 
