@@ -34,7 +34,7 @@ static cuporep_request request_of(cuporep_go_call call, const uint8_t *c1, size_
 int32_t cuporep_go_prover_new(cuporep_prover **prover, char *err, size_t err_cap, const char *parameter_dir,
                               const char *cache_dir, const uint32_t *devices, size_t devices_len, int32_t policy,
                               uint32_t threads, uint64_t host_bytes, uint64_t device_bytes,
-                              const char *device_names) {
+                              const char *device_names, uint64_t gpu_workers) {
     cuporep_config config = {
         .struct_size = sizeof(cuporep_config),
         .parameter_dir = parameter_dir,
@@ -46,6 +46,7 @@ int32_t cuporep_go_prover_new(cuporep_prover **prover, char *err, size_t err_cap
         .host_bytes = host_bytes,
         .device_bytes = device_bytes,
         .device_names = device_names,
+        .gpu_workers = gpu_workers,
     };
     return cuporep_prover_new(prover, err, err_cap, &config);
 }

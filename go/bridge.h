@@ -22,7 +22,7 @@ typedef struct cuporep_go_call {
 int32_t cuporep_go_prover_new(cuporep_prover **prover, char *err, size_t err_cap, const char *parameter_dir,
                               const char *cache_dir, const uint32_t *devices, size_t devices_len, int32_t policy,
                               uint32_t threads, uint64_t host_bytes, uint64_t device_bytes,
-                              const char *device_names);
+                              const char *device_names, uint64_t gpu_workers);
 
 int32_t cuporep_go_prove(const cuporep_prover *prover, uint8_t *proof, size_t proof_cap, size_t *proof_len,
                          cuporep_report *report, char *err, size_t err_cap, cuporep_go_call call, const uint8_t *c1,

@@ -167,6 +167,30 @@ func TestAClosedProverRefusesCallsAndOneInUseIsFreedAfterThem(t *testing.T) {
 	prover.Close()
 }
 
+func TestAProverThatIsShutDownRefusesCalls(t *testing.T) {
+	over, cancel := context.WithCancel(background)
+	cancel()
+	for _, ctx := range []context.Context{background, over} {
+		prover, err := NewProver(Config{Threads: 1, GPUWorkers: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stopped, err := prover.Shutdown(ctx); stopped || err != nil {
+			t.Errorf("nothing was to be stopped: %v, %v", stopped, err)
+		}
+		_, err = prover.Check(background, fixture(t, interactive))
+		if wants(t, err, CodeShutDown); !errors.Is(err, ErrResource) {
+			t.Error(err)
+		}
+		if err := prover.Release(); err != nil {
+			t.Error(err)
+		}
+		prover.Close()
+	}
+	_, err := NewProver(Config{GPUWorkers: 65})
+	wants(t, err, CodeArgument)
+}
+
 func TestContextsEndCalls(t *testing.T) {
 	request := fixture(t, interactive)
 	cancelled, cancel := context.WithCancel(background)

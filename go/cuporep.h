@@ -23,9 +23,15 @@
  * Ownership.  Inputs are only read during the call, and no pointer to them is kept. What a `_new` or `_default`
  * function makes is freed by its `_free` function; freeing NULL does nothing. Strings that are returned are static.
  *
- * Threads.  Every function may be called from any thread, at the same time, on the same handles; only `_free` must
- * not run beside other calls on the same handle. 256 KiB of stack suffice: heavy work runs on the library's own
- * threads. Proofs of one prover wait for each other, by priority, then in the order of arrival.
+ * Threads.  Every function may be called from any thread, at the same time, on the same handles; only no call may
+ * begin on a handle that is being freed. 256 KiB of stack suffice: heavy work runs on the library's own threads.
+ *
+ * Many proofs.  A call first checks its input. Then it waits until its bytes of host memory are free and fewer than
+ * `gpu_workers` proofs are in work on the devices that it needs; only then are its witnesses made. The oldest call is
+ * first, and each level of priority counts as ten seconds of age, so that nobody waits for ever. What can never fit is
+ * refused at once. The partitions of a proof are spread over all devices that it may use, and a proof of one partition
+ * goes to the device with the least to do. A device computes for one proof at a time. One that fails is passed over
+ * for a minute, and its partitions are made elsewhere within the call.
  *
  * Fork.  Nothing is started before the first call. A process may fork before it; a child that is forked later must
  * make its own handles (handles of its parent are refused), while `prove_porep` and cuporep_prover_default() do so
@@ -36,7 +42,8 @@
  * work goes on. From a callback only cuporep_cancel_token_cancel() may be called.
  *
  * Environment, read at call time where the configuration says nothing: FIL_PROOFS_PARAMETER_CACHE (directory of the
- * parameters), BELLMAN_NO_GPU (anything but 0: the CPU), CUPOREP_CACHE_DIR, CUPOREP_THREADS, CUPOREP_MEMORY.
+ * parameters), BELLMAN_NO_GPU (anything but 0: the CPU), CUPOREP_CACHE_DIR, CUPOREP_THREADS, CUPOREP_MEMORY,
+ * CUPOREP_GPU_WORKERS.
  */
 
 
@@ -175,6 +182,10 @@ enum cuporep_status
      * A device's context is spoiled by an error; it is opened anew for the next call.
      */
     CUPOREP_STATUS_DEVICE_LOST = 304,
+    /**
+     * The prover was shut down.
+     */
+    CUPOREP_STATUS_SHUT_DOWN = 305,
     /**
      * The caller cancelled.
      */
@@ -442,7 +453,8 @@ typedef struct cuporep_config {
      */
     uint32_t threads;
     /**
-     * Bytes of host memory that a proof may take. 0: CUPOREP_MEMORY, else what is available when it begins.
+     * Bytes of host memory that all proofs together may take, with what stays loaded between them. 0: CUPOREP_MEMORY,
+     * else what the system has available.
      */
     uint64_t host_bytes;
     /**
@@ -454,6 +466,11 @@ typedef struct cuporep_config {
      * only one device has it. NULL or empty: `devices`.
      */
     const char *device_names;
+    /**
+     * Proofs that are in work on each device at once, from 1 to 64: one computes there, the others' witnesses are made
+     * and their bytes verified meanwhile. 0: CUPOREP_GPU_WORKERS, else 2.
+     */
+    uint64_t gpu_workers;
 } cuporep_config;
 
 /**
@@ -582,7 +599,7 @@ typedef struct cuporep_request {
      */
     int32_t policy;
     /**
-     * Among waiting proofs the highest comes first.
+     * From -100 to 100: each level counts as ten seconds of waiting.
      */
     int32_t priority;
     /**
@@ -706,7 +723,8 @@ extern "C" {
 /**
  * Makes a seal proof: the whole job, with the process's default prover. Its parameters stay loaded for the next call.
  *
- * Checks the C1 output and the parameters, waits for its turn, proves every partition, verifies the bytes.
+ * Checks the C1 output and the parameters, waits until memory and a device are free, proves every partition, verifies
+ * the bytes.
  *
  * Returns: 0 or any status.
  * Out:     proof: 192 bytes a partition, in partition order; unchanged on failure.
@@ -750,7 +768,9 @@ int32_t cuporep_prover_default(struct cuporep_prover **prover,
 /**
  * Frees a handle, with its prover unless that is the default one.
  *
- * In:      prover: or NULL, which does nothing. No call may be using it.
+ * Calls that are in progress keep the prover until they end; none may begin with the handle from now on.
+ *
+ * In:      prover: or NULL, which does nothing.
  */
 void cuporep_prover_free(struct cuporep_prover *prover);
 
@@ -801,7 +821,7 @@ int32_t cuporep_verify(const struct cuporep_prover *prover,
 
 /**
  * Opens, checks and loads the parameters of a sector size and loads or records its circuit, so that the first proof
- * need not. Waits for its turn as a proof does.
+ * need not; on all devices that the prover uses. Waits as a proof does.
  *
  * Returns: 0; CUPOREP_CLASS_PARAMETERS; or another.
  * In:      sector_size: bytes of the sector, such as 34359738368.
@@ -825,14 +845,36 @@ int32_t cuporep_evict(const struct cuporep_prover *prover,
                       uint64_t sector_size);
 
 /**
- * Gives back all memory that is kept between proofs, of devices and of the host, now: within 500 ms. A proof that is
- * being made keeps what it needs until it ends. The next proof loads again.
+ * Gives back all memory that is kept between proofs, and all memory of devices, also in the middle of a proof: within
+ * 500 ms it is free when this returns.
+ *
+ * A proof that was interrupted waits for a second, then takes the device again when its turn comes, loads again and
+ * makes anew what was interrupted, within its call; so do calls that waited already. Its cancel token and deadline count
+ * meanwhile. Calls that begin after this returned may take the device at once. A proof on the CPU keeps what it needs
+ * until it ends.
  *
  * Returns: 0.
  */
 int32_t cuporep_release(const struct cuporep_prover *prover,
                         char *err,
                         size_t err_cap);
+
+/**
+ * Ends a prover's work: accepts no more calls, lets those in progress, waiting ones included, end for so long, stops
+ * the rest, and gives everything back. Refused and stopped calls return CUPOREP_STATUS_SHUT_DOWN; stopping takes at
+ * most 500 ms. Returns when no call is in progress any more. The handle is still to be freed.
+ *
+ * Through any handle of the default prover it ends that for the whole process. Not to be called from a callback.
+ *
+ * Returns: 0.
+ * Out:     stopped: 1 if a call had to be stopped, else 0; or NULL.
+ * In:      drain_ms: milliseconds. 0: stop all now. UINT64_MAX: wait as long as they take.
+ */
+int32_t cuporep_prover_shutdown(const struct cuporep_prover *prover,
+                                int32_t *stopped,
+                                char *err,
+                                size_t err_cap,
+                                uint64_t drain_ms);
 
 /**
  * The version of the library, such as `0.1.0`.

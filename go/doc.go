@@ -18,7 +18,7 @@
 //
 // # Threads and memory
 //
-// Everything may be called from any goroutine, at the same time; proofs of one prover wait for each other, by
-// priority, then in the order of arrival. A call occupies one operating system thread until it returns. No Go memory
-// is referenced after a call has returned.
+// Everything may be called from any goroutine, at the same time. A proof waits until its memory and a place on a device
+// are free; the oldest is first, and a level of priority counts as ten seconds of age. A call occupies one operating
+// system thread until it returns. No Go memory is referenced after a call has returned.
 package cuporep

@@ -74,6 +74,7 @@ const (
 	CodeDevice     Code = 302 // a device does not exist or cannot be used
 	CodeDeviceCall Code = 303 // a call of a device's driver failed
 	CodeDeviceLost Code = 304 // a device's context is spoiled by an error; it is opened anew
+	CodeShutDown   Code = 305 // the prover was shut down
 	CodeNotLinked  Code = 390 // this program was built without the library
 
 	CodeCancelled Code = 400 // the context was cancelled

@@ -21,7 +21,7 @@ var codes = map[string]Code{
 	"PARAMS_MISSING": CodeParamsMissing, "PARAMS_READ": CodeParamsRead, "PARAMS_SIZE": CodeParamsSize,
 	"PARAMS_CONTENT": CodeParamsContent, "PARAMS_DIGEST": CodeParamsDigest, "PARAMS_CHANGED": CodeParamsChanged,
 	"PARAMS_REFUSED": CodeParamsRefused, "MEMORY": CodeMemory, "IO": CodeIo, "DEVICE": CodeDevice,
-	"DEVICE_CALL": CodeDeviceCall, "DEVICE_LOST": CodeDeviceLost,
+	"DEVICE_CALL": CodeDeviceCall, "DEVICE_LOST": CodeDeviceLost, "SHUT_DOWN": CodeShutDown,
 	"CANCELLED": CodeCancelled, "DEADLINE": CodeDeadline, "INTERNAL": CodeInternal, "PANIC": CodePanic,
 	"SELF_CHECK": CodeSelfCheck, "TRANSFORM": CodeTransform,
 	"closed": CodeClosed, "not linked": CodeNotLinked, "version": CodeVersion,

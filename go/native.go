@@ -63,7 +63,7 @@ func newNative(config *Config) (*native, error) {
 		return C.cuporep_go_prover_new(&handle, err, errCap, charsOf(parameters), charsOf(cache),
 			indicesOf(config.Devices), C.size_t(len(config.Devices)), C.int32_t(config.Policy),
 			C.uint32_t(config.Threads), C.uint64_t(config.HostBytes), C.uint64_t(config.DeviceBytes),
-			charsOf(names))
+			charsOf(names), C.uint64_t(config.GPUWorkers))
 	})
 	if err != nil {
 		return nil, err
@@ -159,6 +159,14 @@ func (n *native) release() error {
 	return invoke(func(err *C.char, errCap C.size_t) C.int32_t {
 		return C.cuporep_release(n.handle, err, errCap)
 	})
+}
+
+func (n *native) shutdown(drain uint64) (stopped bool, err error) {
+	var number C.int32_t
+	err = invoke(func(err *C.char, errCap C.size_t) C.int32_t {
+		return C.cuporep_prover_shutdown(n.handle, &number, err, errCap, C.uint64_t(drain))
+	})
+	return number != 0, err
 }
 
 func nativeDevices() ([]Device, error) {

@@ -2,6 +2,7 @@ package cuporep
 
 import (
 	"context"
+	"math"
 	"strings"
 	"sync"
 )
@@ -64,8 +65,8 @@ func (p *Prover) use(work func(*native) error) error {
 	return work(p.native)
 }
 
-// ProvePoRep makes a seal proof: checks C1 and the parameters, waits for its turn, proves every partition, verifies the
-// bytes. The report is there on failure too.
+// ProvePoRep makes a seal proof: checks C1 and the parameters, waits until memory and a device are free, proves every
+// partition, verifies the bytes. The report is there on failure too.
 //
 // Cancelling the context or passing its deadline ends the call soon, with nothing left behind.
 func (p *Prover) ProvePoRep(ctx context.Context, request Request) (proof []byte, report *Report, err error) {
@@ -93,7 +94,7 @@ func (p *Prover) Verify(ctx context.Context, request Request, proof []byte) erro
 }
 
 // Preload opens, checks and loads the parameters of a sector size (in bytes) and loads or records its circuit, so that
-// the first proof need not. It waits for its turn as a proof does.
+// the first proof need not; on all devices that the prover uses. It waits as a proof does.
 func (p *Prover) Preload(ctx context.Context, sectorSize uint64) error {
 	return p.use(func(n *native) error { return n.preload(ctx, sectorSize) })
 }
@@ -103,10 +104,53 @@ func (p *Prover) Evict(sectorSize uint64) error {
 	return p.use(func(n *native) error { return n.evict(sectorSize) })
 }
 
-// Release gives back all memory that is kept between proofs, of devices and of the host, now: within 500 ms. A proof
-// that is being made keeps what it needs until it ends. The next proof loads again.
+// Release gives back all memory that is kept between proofs, and all memory of devices, also in the middle of a proof:
+// within 500 ms it is free when this returns.
+//
+// A proof that was interrupted waits for a second, then takes the device again when its turn comes, loads again and makes
+// anew what was interrupted, within its call; so do calls that waited already. Their contexts end them meanwhile. Calls
+// that begin after this returned may take the device at once. A proof on the CPU keeps what it needs until it ends.
 func (p *Prover) Release() error {
 	return p.use(func(n *native) error { return n.release() })
+}
+
+// Shutdown ends the prover's work: it accepts no more calls, lets those in progress, waiting ones included, end for as
+// long as the context lasts, stops the rest (which takes at most half a second), and gives everything back. Refused and
+// stopped calls fail with CodeShutDown. It returns when no call is in progress any more; stopped says whether any had to
+// be. A context without end waits as long as they take; one that is over stops all of them now. Close is still to be
+// called.
+//
+// It must not be called from a progress function.
+func (p *Prover) Shutdown(ctx context.Context) (stopped bool, err error) {
+	if ctx == nil {
+		return false, newError(CodeArgument, "argument ctx: is nil")
+	}
+	err = p.use(func(n *native) error {
+		if ctx.Done() == nil {
+			stopped, err = n.shutdown(math.MaxUint64)
+			return err
+		}
+		// Drains on a thread of its own; a second shutdown stops what is left.
+		type outcome struct {
+			stopped bool
+			err     error
+		}
+		drained := make(chan outcome, 1)
+		go func() {
+			stopped, err := n.shutdown(math.MaxUint64)
+			drained <- outcome{stopped, err}
+		}()
+		select {
+		case end := <-drained:
+			stopped, err = end.stopped, end.err
+			return err
+		case <-ctx.Done():
+		}
+		stopped, err = n.shutdown(0)
+		<-drained
+		return err
+	})
+	return stopped, err
 }
 
 // process is the prover of the whole process.

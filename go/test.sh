@@ -11,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # No module but ours is needed, and none of the caller's settings may change what is tested.
 export GOPROXY=off GOFLAGS=-mod=mod GOTOOLCHAIN=local
-unset BELLMAN_NO_GPU CUPOREP_THREADS CUPOREP_MEMORY CUPOREP_CACHE_DIR FIL_PROOFS_PARAMETER_CACHE
+unset BELLMAN_NO_GPU CUPOREP_THREADS CUPOREP_MEMORY CUPOREP_GPU_WORKERS CUPOREP_CACHE_DIR FIL_PROOFS_PARAMETER_CACHE
 
 step() { echo "== $* ($(date +%T))"; }
 fail() { echo "go/test.sh: $*" >&2; exit 1; }

@@ -22,10 +22,14 @@ type Config struct {
 	Policy Policy
 	// Threads of the CPU backend. Default: CUPOREP_THREADS, else one per core.
 	Threads uint32
-	// HostBytes of memory that a proof may take. Default: CUPOREP_MEMORY, else what is available when it begins.
+	// HostBytes of memory that all proofs together may take, with what stays loaded between them. Default:
+	// CUPOREP_MEMORY, else what the system has available.
 	HostBytes uint64
 	// DeviceBytes of memory that may be used on each device. Default: what is free there.
 	DeviceBytes uint64
+	// GPUWorkers: proofs that are in work on each device at once, from 1 to 64. One computes there; the others' witnesses
+	// are made and their bytes verified meanwhile. Default: CUPOREP_GPU_WORKERS, else 2.
+	GPUWorkers uint64
 }
 
 // Policy says which kinds of devices may make a proof.
@@ -66,7 +70,7 @@ type Request struct {
 	DeviceNames []string
 	// Policy of this request. Default: that of the prover.
 	Policy Policy
-	// Priority among waiting proofs: the highest comes first.
+	// Priority among waiting proofs, from -100 to 100: each level counts as ten seconds of waiting.
 	Priority int32
 	// ID names the call in logs and events.
 	ID string

@@ -24,6 +24,9 @@ pub const THREADS_VARIABLE: &str = "CUPOREP_THREADS";
 /// How many bytes of memory a prover may use.
 pub const MEMORY_VARIABLE: &str = "CUPOREP_MEMORY";
 
+/// How many proofs may be in work on each device.
+pub const GPU_WORKERS_VARIABLE: &str = "CUPOREP_GPU_WORKERS";
+
 /// The log filter of the tool, in env_logger's syntax.
 pub const LOG_VARIABLE: &str = "CUPOREP_LOG";
 
@@ -35,8 +38,15 @@ const ARCHITECTURES_VARIABLE: &str = "CUPOREP_CUDA_ARCH";
 pub(crate) const TEST_GPU_VARIABLE: &str = "CUPOREP_TEST_GPU";
 
 const PREFIX: &str = "CUPOREP_";
-const KNOWN: [&str; 6] =
-    [CACHE_DIR_VARIABLE, THREADS_VARIABLE, MEMORY_VARIABLE, LOG_VARIABLE, ARCHITECTURES_VARIABLE, TEST_GPU_VARIABLE];
+const KNOWN: [&str; 7] = [
+    CACHE_DIR_VARIABLE,
+    THREADS_VARIABLE,
+    MEMORY_VARIABLE,
+    GPU_WORKERS_VARIABLE,
+    LOG_VARIABLE,
+    ARCHITECTURES_VARIABLE,
+    TEST_GPU_VARIABLE,
+];
 
 /// The parameter directory that the environment asks for, or the default one.
 pub fn parameter_dir() -> PathBuf {
@@ -56,6 +66,11 @@ pub(crate) fn threads() -> Result<Option<usize>> {
 /// The memory budget in bytes that the environment asks for.
 pub(crate) fn memory() -> Result<Option<u64>> {
     number(MEMORY_VARIABLE)
+}
+
+/// The number of proofs in work on each device that the environment asks for.
+pub(crate) fn gpu_workers() -> Result<Option<usize>> {
+    number(GPU_WORKERS_VARIABLE)
 }
 
 /// Whether the environment asks to leave GPUs alone, as users of other provers do.

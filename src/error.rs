@@ -191,6 +191,10 @@ pub enum Error {
     #[error("device {device} was lost: {detail}")]
     DeviceLost { device: String, detail: String },
 
+    /// The prover was shut down.
+    #[error("the prover is shut down; make another one, or send the sector elsewhere")]
+    ShutDown,
+
     /// The caller cancelled.
     #[error("cancelled {during}")]
     Cancelled { during: String },
@@ -250,6 +254,7 @@ impl Error {
             Error::Device { .. } => 302,
             Error::DeviceCall { .. } => 303,
             Error::DeviceLost { .. } => 304,
+            Error::ShutDown => 305,
             Error::Cancelled { .. } => 400,
             Error::Deadline { .. } => 401,
             Error::Internal { .. } => 500,

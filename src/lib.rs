@@ -31,9 +31,11 @@
 //! | [`r1cs`] | constraint systems: recorded once, kept on disk, evaluated for each witness |
 //! | [`backend`] | where the sums and transforms of a proof are computed |
 //! | [`groth16`] | the protocol: quotient, parameter files, assembly, verification, test parameters |
-//! | [`pipeline`] | order, cancel, deadline, progress |
+//! | [`pipeline`] | admission by bytes, order, cancel, deadline, progress |
 //!
-//! [`Prover`] puts them together. Every [`Error`] has a [`Class`] that says whether trying again can help, and a
+//! [`Prover`] puts them together, and makes many proofs at once on all devices that there are: calls wait until their
+//! memory and a place on a device are free ([`Prover::status`] shows how many), [`Prover::release`] takes devices away and
+//! [`Prover::shutdown`] ends it. Every [`Error`] has a [`Class`] that says whether trying again can help, and a
 //! fixed number. No proof is returned whose bytes were not verified. Nothing is written to standard output or
 //! standard error; messages go to the `log` crate.
 
@@ -59,8 +61,8 @@ pub use error::{Class, Error, Result};
 #[doc(hidden)]
 pub use prover::InsecureGpu;
 pub use prover::{
-    devices, measure_kernels, why_no_devices, Config, DeviceName, Fallback, FixedRandomness, ParameterReport,
-    Placement, Policy, ProveRequest, Prover, SealProof, MEASURED_SIZES,
+    devices, measure_kernels, why_no_devices, Config, DeviceName, DeviceStatus, Fallback, FixedRandomness,
+    ParameterReport, Placement, Policy, ProveRequest, Prover, SealProof, Status, MEASURED_SIZES,
 };
 #[cfg(feature = "cuda")]
 pub use prover::{plan_gpu, PlanRequest};

@@ -1,11 +1,14 @@
 //! The prover: owns circuits, parameters and backends. The only place where the stages meet.
 
 mod attempts;
-mod backends;
+mod calls;
 #[cfg(all(test, feature = "emulator"))]
 mod emulated_tests;
 #[cfg(feature = "cuda")]
 mod gpu_plan;
+mod lanes;
+#[cfg(test)]
+mod many_tests;
 mod measure;
 mod parameters;
 mod partitions;
@@ -13,10 +16,12 @@ mod placement;
 mod request;
 #[cfg(feature = "cuda")]
 mod seeded;
+mod status;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -30,18 +35,21 @@ use parking_lot::Mutex;
 
 use crate::backend::accelerator::{accelerators, Accelerators};
 use crate::backend::cpu::CpuBackend;
-use crate::backend::Backend;
+use crate::backend::Load;
 use crate::environment;
 use crate::error::{Error, Result};
 use crate::groth16::{Counts, Parameters, PreparedVerifyingKey, PROOF_BYTES};
 use crate::panics;
-use crate::pipeline::{available_memory, return_freed_memory, Control, Queue, Stage};
+use crate::pipeline::{return_freed_memory, Admission, Control, Grant, Queue, Stage, Wish};
 use crate::porep::{self, C1Output, CheckedC1, Fabricated, Fabrication, ProofKind, RegisteredProof, SectorSize};
 use crate::r1cs::{R1cs, ShapeStore, Templates};
 
-use attempts::Made;
-use backends::Backends;
-use partitions::{prove_on, Witnesses, Work};
+use attempts::{Choice, Made, Task, NO_MEMORY};
+use calls::Calls;
+use lanes::Lanes;
+use partitions::{Witnesses, Work};
+use placement::Candidate;
+use threads::side_by_side;
 
 #[cfg(feature = "cuda")]
 pub use gpu_plan::{plan_gpu, PlanRequest};
@@ -50,6 +58,7 @@ pub use placement::{devices, why_no_devices, DeviceName, Placement, Policy};
 pub use request::{Config, Fallback, FixedRandomness, ParameterReport, ProveRequest, SealProof};
 #[cfg(feature = "cuda")]
 pub use seeded::InsecureGpu;
+pub use status::{DeviceStatus, Status};
 
 /// The version of the circuits, which a kept shape belongs to.
 const CIRCUITS: &str = "storage-proofs-porep 19.1.0";
@@ -57,21 +66,35 @@ const CIRCUITS: &str = "storage-proofs-porep 19.1.0";
 /// More threads than any machine has cores are a mistake.
 const MAX_THREADS: usize = 4096;
 
-/// Makes proofs, one at a time; calls that come meanwhile wait in order, and have their input checked
-/// before they wait. Keeps circuits and parameters between calls. Share it by reference or `Arc`.
+/// Proofs in work on a device at once: while one computes there, the other one's witnesses are made, or its bytes are
+/// verified.
+const WORKERS: usize = 2;
+
+/// More proofs than these at once keep no device busier, and take memory.
+const MAX_WORKERS: usize = 64;
+
+/// Makes proofs, as many at once as memory and devices allow; calls that come meanwhile have their input checked, then
+/// wait in order. Keeps circuits and parameters between calls. Share it by reference or `Arc`.
+///
+/// A call waits until its bytes of host memory are free and fewer than [`Config::gpu_workers`] proofs are in work on
+/// the devices that it needs. While it waits it holds its decoded input, no witness and no thread but its caller's. The
+/// oldest call is first, and a level of priority counts as ten seconds of age. The partitions of a proof are spread
+/// over all devices that it may use; a device computes for one proof at a time.
 pub struct Prover {
-    pool: rayon::ThreadPool,
-    backends: Backends,
+    pool: Arc<rayon::ThreadPool>,
+    lanes: Lanes,
     parameter_dir: Option<PathBuf>,
     placement: Placement,
     cache_dir: Option<PathBuf>,
-    memory: Option<u64>,
     /// Bytes that may be used on a device, where not a backend knows them.
     #[cfg(feature = "cuda")]
     device_memory: Option<u64>,
     shapes: Mutex<HashMap<SectorSize, Arc<Templates>>>,
     parameters: Mutex<HashMap<SectorSize, Arc<OpenParameters>>>,
-    queue: Queue,
+    /// Whoever loads or records a circuit.
+    recording: Queue,
+    admission: Admission,
+    calls: Calls,
 }
 
 /// Parameters, and their verifying key made ready.
@@ -104,6 +127,13 @@ impl Prover {
             let detail = format!("more than {MAX_THREADS} threads help nothing");
             return Err(Error::Argument { name: "threads", detail });
         }
+        let workers = config.gpu_workers.map_or_else(environment::gpu_workers, |workers| Ok(Some(workers)))?;
+        let workers = workers.unwrap_or(WORKERS);
+        if !(1..=MAX_WORKERS).contains(&workers) {
+            let detail = format!("{workers}; from 1 to {MAX_WORKERS} proofs may be in work on a device");
+            return Err(Error::Argument { name: "gpu_workers", detail });
+        }
+        let memory = config.memory.map_or_else(environment::memory, |memory| Ok(Some(memory)))?;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads.unwrap_or(0))
             .thread_name(|index| format!("cuporep-{index}"))
@@ -111,17 +141,18 @@ impl Prover {
             .build()
             .map_err(|error| Error::io("starting", "the threads of the CPU backend", std::io::Error::other(error)))?;
         Ok(Prover {
-            pool,
-            backends: Backends::new(Arc::new(CpuBackend::default()), accelerators, config.device_memory),
+            pool: Arc::new(pool),
+            lanes: Lanes::new(Arc::new(CpuBackend::default()), accelerators, config.device_memory),
             parameter_dir: config.parameter_dir,
             placement: config.placement,
             cache_dir: config.cache_dir.or_else(environment::cache_dir),
-            memory: config.memory.map_or_else(environment::memory, |memory| Ok(Some(memory)))?,
             #[cfg(feature = "cuda")]
             device_memory: config.device_memory,
             shapes: Mutex::default(),
             parameters: Mutex::default(),
-            queue: Queue::default(),
+            recording: Queue::default(),
+            admission: Admission::new(workers, memory),
+            calls: Calls::default(),
         })
     }
 
@@ -129,7 +160,11 @@ impl Prover {
     ///
     /// Without a miner (`None`) the replica id is taken as it is; see [`porep::check`](crate::porep::check()).
     pub fn check(&self, c1: &[u8], sector: u64, miner: impl Into<Option<u64>>, control: &Control) -> Result<CheckedC1> {
-        let miner = miner.into();
+        let (_call, control) = self.begin(control)?;
+        self.check_c1(c1, sector, miner.into(), &control)
+    }
+
+    fn check_c1(&self, c1: &[u8], sector: u64, miner: Option<u64>, control: &Control) -> Result<CheckedC1> {
         self.run(|| {
             let c1 = control.stage(Stage::Decode, None, || C1Output::decode(c1))?;
             control.stage(Stage::Check, None, || porep::check(c1, sector, miner, control))
@@ -142,11 +177,12 @@ impl Prover {
     /// [`Error::Unsatisfied`] names the gadget of the first constraint that does not hold; no checked C1 output
     /// should give one.
     pub fn check_full(&self, c1: &[u8], sector: u64, miner: u64, control: &Control) -> Result<CheckedC1> {
-        let checked = self.check(c1, sector, miner, control)?;
+        let (_call, control) = self.begin(control)?;
+        let control = &control;
+        let checked = self.check_c1(c1, sector, Some(miner), control)?;
         let size = checked.registered_proof().size;
+        let templates = panics::guard(|| self.shape(size, &self.parameter_dir(), control))?;
         self.run(|| {
-            let shape = || self.shape(size, &self.parameter_dir(), control);
-            let templates = control.stage(Stage::Shape, None, shape)?;
             for partition in 0..checked.registered_proof().partitions() {
                 let make = || porep::witness(&checked, partition, templates.full_positions(), control);
                 let witness = control.stage(Stage::Witness, Some(partition), make)?;
@@ -167,7 +203,8 @@ impl Prover {
     /// # Errors
     /// Those of that function.
     pub fn fabricate(&self, fabrication: &Fabrication, control: &Control) -> Result<Fabricated> {
-        self.run(|| porep::fabricate(fabrication, control))
+        let (_call, control) = self.begin(control)?;
+        self.run(|| porep::fabricate(fabrication, &control))
     }
 
     /// Makes a proof: checks the C1 output and the parameters, waits for its turn, proves every partition and
@@ -208,38 +245,72 @@ impl Prover {
         request: &ProveRequest<'_>,
         accept: impl FnOnce(&CheckedC1) -> Result<()>,
     ) -> Result<SealProof> {
-        let control = &request.control;
-        let c1 = self.check(request.c1, request.sector, request.miner, control)?;
+        let (_call, control) = self.begin(&request.control)?;
+        let began = Instant::now();
+        // A panic of a progress callback on this thread is an error as well.
+        let proof = panics::guard(|| self.prove_checked(request, began, &control, accept));
+        return_freed_memory();
+        proof
+    }
+
+    fn prove_checked(
+        &self,
+        request: &ProveRequest<'_>,
+        began: Instant,
+        control: &Control,
+        accept: impl FnOnce(&CheckedC1) -> Result<()>,
+    ) -> Result<SealProof> {
+        let c1 = self.check_c1(request.c1, request.sector, request.miner, control)?;
         accept(&c1)?;
-        let size = c1.registered_proof().size;
-        let mut attempts = self.attempts(&request.placement, Some(size))?;
+        let registered_proof = c1.registered_proof();
+        let size = registered_proof.size;
+        let what = format!("a {size} proof");
+        let choice = self.choose(&request.placement)?;
         let directory = request.parameter_dir.clone().unwrap_or_else(|| self.parameter_dir());
         let open = || self.run(|| control.stage(Stage::Parameters, None, || self.open(size, &directory, control)));
         self.refuse_fixed_randomness(request, &*open()?)?;
+        // Before a circuit is recorded: that alone may take long.
+        let counts = parameters::expected(size).counts;
+        let threads = self.pool.current_num_threads();
+        let load = Load { counts, full: 0, witnesses: registered_proof.partitions(), threads };
+        self.require_room(&what, &choice, &load)?;
+        let r1cs = self.shape(size, &directory, control)?;
+        let load = Load { full: r1cs.full_positions().len(), ..load };
 
-        let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
-        // Looked at again: the files may have been replaced while this call waited.
-        let parameters = open()?;
-        self.refuse_fixed_randomness(request, &parameters)?;
-        let proof = self.run(|| {
-            let first = attempts.open()?;
-            let r1cs = control.stage(Stage::Shape, None, || self.shape(size, &directory, control))?;
-            let witnesses = Witnesses::of(&c1, &*r1cs, control)?;
-            let work = Work::of(request, &*r1cs, &parameters);
-            let made = attempts.make(first, |opened| prove_on(opened, &work, &witnesses))?;
-            Ok(SealProof {
-                bytes: made.value,
-                registered_proof: c1.registered_proof(),
-                device: made.on.backend.name().to_string(),
+        let mut again = true;
+        loop {
+            let parameters = open()?;
+            self.refuse_fixed_randomness(request, &parameters)?;
+            let witnesses = |control: &Control| {
+                // The files may have been replaced while this call waited.
+                parameters.file.ensure_unchanged()?;
+                control.compute(|| Witnesses::of(&c1, &*r1cs, control)).map(Arc::new)
+            };
+            let task = Task {
+                what: what.clone(),
+                began,
+                placement: &request.placement,
+                work: Work::of(request, &*r1cs, &parameters, control),
+                load,
+                input_bytes: c1.c1().bytes(),
+                uses: vec![(circuit_key(size), circuit_bytes(size))],
+                witnesses: &witnesses,
+            };
+            let made = match self.make(&task) {
+                Err(Error::ParamsChanged { .. }) if std::mem::take(&mut again) => continue,
+                made => made?,
+            };
+            return Ok(SealProof {
+                bytes: made.bytes,
+                registered_proof,
+                device: made.device,
                 fallbacks: made.fallbacks,
-                memory: made.on.memory,
-                device_memory: made.on.backend.device_memory(),
+                memory: made.memory,
+                device_memory: made.device_memory,
                 insecure_parameters: parameters.file.is_insecure(),
                 stages: control.times(),
-            })
-        });
-        return_freed_memory();
-        proof
+            });
+        }
     }
 
     /// Verifies the proof of a checked C1 output against the public inputs that its ids give.
@@ -247,6 +318,8 @@ impl Prover {
     /// # Errors
     /// [`Error::ProofForm`], [`Error::ProofInvalid`], and those of the parameters.
     pub fn verify(&self, c1: &CheckedC1, proof: &[u8], directory: &Path, control: &Control) -> Result<()> {
+        let (_call, control) = self.begin(control)?;
+        let control = &control;
         self.run(|| {
             let parameters = self.open(c1.registered_proof().size, directory, control)?;
             let inputs = (0..c1.registered_proof().partitions())
@@ -268,8 +341,8 @@ impl Prover {
         parameters: &Parameters,
         control: &Control,
     ) -> Result<[u8; PROOF_BYTES]> {
-        let Made { value, .. } = self.make_circuit(circuit, inputs, r1cs, parameters, control)?;
-        value.try_into().map_err(|_| Error::internal("one witness gave other than one proof"))
+        let Made { bytes, .. } = self.make_circuit(circuit, inputs, r1cs, parameters, control)?;
+        bytes.try_into().map_err(|_| Error::internal("one witness gave other than one proof"))
     }
 
     fn make_circuit<C: Circuit<Scalar> + Send>(
@@ -279,16 +352,39 @@ impl Prover {
         r1cs: &R1cs,
         parameters: &Parameters,
         control: &Control,
-    ) -> Result<Made<Vec<u8>>> {
-        let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
-        self.run(|| {
-            let mut attempts = self.attempts(&Placement::default(), None)?;
-            let first = attempts.open()?;
-            let witness = control.stage(Stage::Witness, None, || r1cs.assign(circuit, control))?;
-            let witnesses = Witnesses { witnesses: vec![witness], inputs: vec![inputs.to_vec()] }.check()?;
+    ) -> Result<Made> {
+        let (_call, control) = self.begin(control)?;
+        let began = Instant::now();
+        panics::guard(|| {
+            // A circuit gives its values once; they are kept if the proof has to wait again.
+            let (circuit, made) = (Mutex::new(Some(circuit)), Mutex::new(None));
+            let witnesses = |control: &Control| {
+                if let Some(circuit) = circuit.lock().take() {
+                    let assign = || control.compute(|| r1cs.assign(circuit, control));
+                    let witness = control.stage(Stage::Witness, None, assign)?;
+                    let witnesses = Witnesses { witnesses: vec![witness], inputs: vec![inputs.to_vec()] }.check()?;
+                    *made.lock() = Some(Arc::new(witnesses));
+                }
+                made.lock().clone().ok_or_else(|| Error::internal("a circuit without values"))
+            };
             let verifying_key = PreparedVerifyingKey::new(parameters.vk());
-            let work = Work { r1cs, parameters, verifying_key: &verifying_key, randomness: None, control };
-            attempts.make(first, |opened| prove_on(opened, &work, &witnesses))
+            let load = Load {
+                counts: Counts::of(r1cs),
+                full: r1cs.full_positions().len(),
+                witnesses: 1,
+                threads: self.pool.current_num_threads(),
+            };
+            let work = Work { r1cs, parameters, verifying_key: &verifying_key, randomness: None, control: &control };
+            self.make(&Task {
+                what: "a proof".into(),
+                began,
+                placement: &Placement::default(),
+                work,
+                load,
+                input_bytes: 0,
+                uses: Vec::new(),
+                witnesses: &witnesses,
+            })
         })
     }
 
@@ -297,36 +393,115 @@ impl Prover {
         self.parameter_dir.clone().unwrap_or_else(environment::parameter_dir)
     }
 
-    /// Opens, checks and loads the parameters of a size and loads or records its circuit, so that the first proof need
-    /// not. Waits for its turn as a proof does.
+    /// Opens, checks and loads the parameters of a size, on all GPUs or the CPU as the prover's placement has it, and loads
+    /// or records its circuit, so that the first proof need not. Waits as a proof does.
     pub fn preload(&self, size: SectorSize, directory: &Path, control: &Control) -> Result<()> {
+        let (_call, control) = self.begin(control)?;
+        let began = Instant::now();
+        panics::guard(|| self.load(size, directory, began, &control))
+    }
+
+    fn load(&self, size: SectorSize, directory: &Path, began: Instant, control: &Control) -> Result<()> {
         let open = || self.run(|| control.stage(Stage::Parameters, None, || self.open(size, directory, control)));
+        let what = format!("loading {size} parameters");
+        let Choice { groups, .. } = self.choose(&Placement::default())?;
         open()?;
-        let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
-        let parameters = open()?;
-        self.run(|| {
-            let mut attempts = self.attempts(&Placement::default(), Some(size))?;
-            let first = attempts.open()?;
-            let r1cs = control.stage(Stage::Shape, None, || self.shape(size, directory, control))?;
-            let witnesses = RegisteredProof::new(size, ProofKind::V1_1).partitions();
-            attempts.make(first, |opened| opened.backend.load(&*r1cs, &parameters.file, witnesses, control)).map(drop)
-        })
+        let r1cs = self.shape(size, directory, control)?;
+        let (full, witnesses) = (r1cs.full_positions().len(), RegisteredProof::new(size, ProofKind::V1_1).partitions());
+        let counts = parameters::expected(size).counts;
+        let mut outcome = Err(Error::internal("no device to load parameters for"));
+        for lanes in groups {
+            let load = Load { counts, full, witnesses: lanes.len(), threads: self.pool.current_num_threads() };
+            let wish = self.wish(&what, began, 0, &[(circuit_key(size), circuit_bytes(size))], &lanes, &load);
+            let entered = control.stage(Stage::Queue, None, || self.enter(wish, control));
+            outcome = entered.and_then(|_grant| {
+                let parameters = open()?;
+                let load = |lane: &Arc<lanes::Lane>| {
+                    let load = || {
+                        self.lanes.with(lane, began, control, |backend, control| {
+                            backend.load(&*r1cs, &parameters.file, witnesses.div_ceil(lanes.len()), control)
+                        })
+                    };
+                    match load() {
+                        Err(Error::DeviceLost { .. }) => load(),
+                        outcome => outcome,
+                    }
+                };
+                let all = || side_by_side(lanes.iter().map(|lane| || load(lane)).collect());
+                let loaded = self.on_thread(all)?;
+                self.note_kept(&lanes);
+                // One that can is enough: the others are passed over when proofs are made.
+                loaded.into_iter().reduce(|before, next| before.or(next)).unwrap_or(Ok(()))
+            });
+            if !outcome.as_ref().is_err_and(Error::is_of_device) {
+                break;
+            }
+        }
+        outcome
     }
 
     /// Forgets the parameters and the circuit of a size; proofs that are being made keep theirs.
     pub fn evict(&self, size: SectorSize) {
-        self.shapes.lock().remove(&size);
+        self.forget_circuit(size);
         if self.parameters.lock().remove(&size).is_some() {
-            // What the backend keeps may be of another size; that is loaded again.
-            self.backends.release();
+            // What a device keeps may be of another size; that is loaded again.
+            self.lanes.forget();
         }
     }
 
-    /// Gives back the memory that is kept between proofs: parameters and circuits.
+    /// Gives back what is kept between proofs, parameters and circuits, and all memory of GPUs, also in the middle of a
+    /// proof: within 500 ms it is free when this returns.
+    ///
+    /// A proof that is interrupted waits for a second, then takes the device again when its turn comes and makes anew
+    /// what was interrupted, within its call; so do calls that waited already. Calls that begin later may take the
+    /// device at once. A proof on the CPU keeps what it needs until it ends.
     pub fn release(&self) {
-        self.backends.release();
-        self.shapes.lock().clear();
         self.parameters.lock().clear();
+        SectorSize::ALL.into_iter().for_each(|size| self.forget_circuit(size));
+        self.lanes.release();
+        let kept = self.admission.numbers();
+        for key in kept.places.keys() {
+            if let Some(lane) = self.lanes.find(key) {
+                self.note_kept(&[lane]);
+            }
+        }
+    }
+
+    fn forget_circuit(&self, size: SectorSize) {
+        if self.shapes.lock().remove(&size).is_some() {
+            self.admission.keep(&circuit_key(size), 0);
+        }
+    }
+
+    /// Gives back something that is kept and not in use.
+    fn reclaim(&self, key: &str) {
+        if let Some(lane) = self.lanes.find(key) {
+            lane.forget();
+            self.admission.keep(lane.key(), 0);
+        } else if let Some(size) = SectorSize::ALL.into_iter().find(|&size| &*circuit_key(size) == key) {
+            self.forget_circuit(size);
+        }
+    }
+
+    /// Begins a call: what it is to be controlled by.
+    fn begin(&self, control: &Control) -> Result<(calls::Call<'_>, Control)> {
+        let call = self.calls.begin()?;
+        Ok((call, self.calls.watch(control.clone()).with_threads(self.pool.clone())))
+    }
+
+    /// Waits until a call may begin.
+    fn enter(&self, wish: Wish, control: &Control) -> Result<Grant<'_>> {
+        self.admission.enter(wish, control, &|key| self.reclaim(key))
+    }
+
+    /// Waits until work with so many bytes may begin that needs no device.
+    fn enter_with(&self, what: &str, bytes: u64, control: &Control) -> Result<Grant<'_>> {
+        control.stage(Stage::Queue, None, || self.enter(wish_of_bytes(what, bytes), control))
+    }
+
+    /// Refuses such work if it can never fit.
+    fn require_bytes(&self, what: &str, bytes: u64) -> Result<()> {
+        self.admission.possible(&wish_of_bytes(what, bytes))
     }
 
     /// Runs `work` on the prover's own threads; a panic in it becomes an error.
@@ -343,31 +518,26 @@ impl Prover {
         Ok(())
     }
 
-    /// The bytes of memory that a proof needs on a backend, if they are there.
-    fn require_memory(&self, backend: &dyn Backend, size: SectorSize) -> Result<u64> {
-        let needed = backend.memory_needed(&parameters::expected(size));
-        self.require(&format!("a {size} proof on {}", backend.name()), needed)?;
-        Ok(needed)
-    }
-
-    /// Refuses work that needs more memory than there is.
-    fn require(&self, what: &str, needed: u64) -> Result<()> {
-        match self.memory.or_else(available_memory) {
-            Some(available) if needed > available => Err(Error::Memory {
-                what: what.into(),
-                needed,
-                available,
-                advice: "use a machine with more memory or one with a supported device".into(),
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    /// The recorded circuit of a sector size: kept, loaded or recorded.
+    /// The recorded circuit of a sector size: kept, loaded or recorded, by one call at a time.
     fn shape(&self, size: SectorSize, directory: &Path, control: &Control) -> Result<Arc<Templates>> {
-        if let Some(templates) = self.shapes.lock().get(&size) {
-            return Ok(templates.clone());
-        }
+        control.stage(Stage::Shape, None, || {
+            let kept = || self.shapes.lock().get(&size).cloned();
+            if let Some(kept) = kept() {
+                return Ok(kept);
+            }
+            let _turn = self.recording.enter(control)?;
+            if let Some(kept) = kept() {
+                return Ok(kept);
+            }
+            let _grant = self.enter_with(&format!("the circuit of {size}"), circuit_bytes(size), control)?;
+            let templates = Arc::new(control.compute(|| self.load_shape(size, directory, control))?);
+            self.shapes.lock().insert(size, templates.clone());
+            self.admission.keep(&circuit_key(size), circuit_bytes(size));
+            Ok(templates)
+        })
+    }
+
+    fn load_shape(&self, size: SectorSize, directory: &Path, control: &Control) -> Result<Templates> {
         let store = ShapeStore::for_parameters(directory, self.cache_dir.as_deref());
         let key = format!("{} {CIRCUITS}", size.parameters().stem);
         let templates = store.load_or_record(&key, control, || porep::templates(size, control))?;
@@ -375,8 +545,21 @@ impl Prover {
         if expected != found {
             return Err(Error::internal(format!("the circuit of {size} has counts {found:?}, expected {expected:?}")));
         }
-        let templates = Arc::new(templates);
-        self.shapes.lock().insert(size, templates.clone());
         Ok(templates)
     }
+}
+
+fn wish_of_bytes(what: &str, bytes: u64) -> Wish {
+    let (what, since) = (what.to_owned(), Instant::now());
+    Wish { what, advice: NO_MEMORY, since, own: bytes, uses: Vec::new(), places: Vec::new(), want: 0 }
+}
+
+/// What the admission calls the circuit of a size.
+fn circuit_key(size: SectorSize) -> Arc<str> {
+    format!("the circuit of {size}").into()
+}
+
+/// Bytes of a circuit's templates, with its densities and the positions of full-width variables.
+fn circuit_bytes(size: SectorSize) -> u64 {
+    (size.parameters().counts.aux / 2 + (32 << 20)) as u64
 }

@@ -5,16 +5,20 @@
 
 mod common;
 
-use std::ffi::{c_char, CStr, CString};
+use std::ffi::{c_char, c_void, CStr, CString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
+use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::Mutex;
+use std::time::Duration;
 
 use common::{fixture, Fixture, CASES, SMALL};
-use cuporep::ffi::types::{cuporep_c1_info, cuporep_config, cuporep_request};
+use cuporep::ffi::types::{cuporep_c1_info, cuporep_config, cuporep_event, cuporep_request};
 use cuporep::ffi::{
-    cuporep_check_c1, cuporep_preload, cuporep_prover, cuporep_prover_free, cuporep_prover_new, prove_porep,
+    cuporep_check_c1, cuporep_preload, cuporep_prover, cuporep_prover_free, cuporep_prover_new,
+    cuporep_prover_shutdown, cuporep_release, prove_porep,
 };
 use cuporep::pipeline::Control;
 use cuporep::porep::{check, C1Output, SectorSize};
@@ -187,6 +191,65 @@ fn wrong_parameter_files_have_their_numbers() {
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     assert_eq!(preload().0 / 100, 2);
+}
+
+#[test]
+fn a_prover_that_is_shut_down_refuses_calls() {
+    let Fixture { c1, sector, miner, .. } = fixture(SMALL);
+    for drain_ms in [0, 1000, u64::MAX] {
+        let prover = Handle::new(nowhere());
+        assert_eq!(abi_check(&prover, &c1, sector, miner).0, 0);
+        let mut stopped = 77;
+        // SAFETY: all pointers are good during the call.
+        let end = |err, cap| unsafe { cuporep_prover_shutdown(prover.0, &raw mut stopped, err, cap, drain_ms) };
+        assert_eq!(outcome(end).0, 0);
+        assert_eq!(stopped, 0, "nothing was in progress");
+        let (code, message) = abi_check(&prover, &c1, sector, miner);
+        assert!(code == 305 && message.contains("shut down"), "{code}: {message}");
+        // SAFETY: as above.
+        assert_eq!(outcome(|err, cap| unsafe { cuporep_release(prover.0, err, cap) }).0, 0);
+    }
+}
+
+/// Says that a stage has begun, and goes on when it may.
+struct Pause {
+    begun: Sender<()>,
+    go_on: Mutex<Receiver<()>>,
+}
+
+unsafe extern "C-unwind" fn pause(user: *mut c_void, event: *const cuporep_event) {
+    // SAFETY: what the call was given, and an event that lives during this call.
+    let (pause, event) = unsafe { (&*user.cast::<Pause>(), &*event) };
+    if event.ended == 0 && pause.begun.send(()).is_ok() {
+        let _ = pause.go_on.lock().unwrap().recv_timeout(Duration::from_secs(20));
+    }
+}
+
+#[test]
+fn a_handle_that_is_freed_during_a_call_lets_it_end() {
+    let Fixture { c1, sector, miner, .. } = fixture(SMALL);
+    let ((begun, is_begun), (may_go_on, go_on)) = (channel(), channel());
+    let pause_at = Pause { begun, go_on: Mutex::new(go_on) };
+    let prover = Handle::new(nowhere());
+    let (handle, user) = (prover.0 as usize, &raw const pause_at as usize);
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| {
+            let request = cuporep_request {
+                progress: Some(pause),
+                progress_user: user as *mut c_void,
+                ..request(&c1, sector, miner)
+            };
+            // SAFETY: the handle is freed when the call has begun; all else is good during it.
+            outcome(|err, cap| unsafe {
+                cuporep_check_c1(handle as *const cuporep_prover, ptr::null_mut(), err, cap, &raw const request)
+            })
+        });
+        is_begun.recv_timeout(Duration::from_secs(20)).expect("the call begins");
+        drop(is_begun);
+        drop(prover);
+        may_go_on.send(()).unwrap();
+        assert_eq!(call.join().unwrap(), (0, String::new()));
+    });
 }
 
 fn open_files() -> usize {

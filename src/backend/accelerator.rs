@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Backend;
+use super::{Backend, Load};
 use crate::error::{Error, Result};
 use crate::r1cs::Constraints;
 
@@ -73,6 +73,9 @@ pub(crate) trait Accelerators: Send + Sync {
     /// Why the list is empty.
     fn why_none(&self) -> String;
 
+    /// Bytes of host memory that a device's backend holds, as [`Backend::host_memory`].
+    fn host_memory(&self, load: &Load) -> u64;
+
     /// A backend for a device, which may use so many bytes of its memory; `None`: what is free.
     fn open(&self, device: &Device, memory: Option<u64>) -> Result<Arc<dyn Backend>>;
 
@@ -106,6 +109,10 @@ impl Accelerators for NoAccelerators {
 
     fn why_none(&self) -> String {
         "this build has code for the CPU only".into()
+    }
+
+    fn host_memory(&self, _: &Load) -> u64 {
+        0
     }
 
     fn open(&self, device: &Device, _: Option<u64>) -> Result<Arc<dyn Backend>> {

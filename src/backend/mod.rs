@@ -8,7 +8,7 @@ pub mod cuda;
 pub use accelerator::{Device, Figure};
 
 use crate::error::Result;
-use crate::groth16::{Expected, Parameters, ProofParts};
+use crate::groth16::{Counts, Parameters, ProofParts};
 use crate::pipeline::Control;
 use crate::r1cs::{Constraints, PartitionWitness};
 
@@ -27,13 +27,43 @@ pub struct Job<'a> {
     pub control: &'a Control,
 }
 
+/// What proofs are like as far as their memory goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// The circuit's counts.
+    pub counts: Counts,
+    /// Its full-width variables.
+    pub full: usize,
+    /// Witnesses of a proof.
+    pub witnesses: usize,
+    /// Threads that compute.
+    pub threads: usize,
+}
+
+impl Load {
+    /// Bytes of host memory that a proof's witnesses take.
+    pub fn witness_bytes(&self) -> u64 {
+        const SCALAR: usize = 32;
+        let one = self.counts.aux.div_ceil(64) * size_of::<u64>() + (self.full + self.counts.inputs) * SCALAR;
+        (self.witnesses * one) as u64
+    }
+}
+
 /// A processor or card that computes the sums of proofs.
+///
+/// Whoever asks for proofs sees to it that one is made at a time; release and memory may be asked for meanwhile. Its
+/// functions are called from threads of their own, which may wait; what has parallel loops they give to
+/// [`Control`]'s threads.
 pub trait Backend: Send + Sync {
     /// A short name for reports, such as `cpu`.
     fn name(&self) -> &str;
 
-    /// The most bytes of host memory that one proof with such parameters takes, beyond what is held already.
-    fn memory_needed(&self, expected: &Expected) -> u64;
+    /// Bytes of host memory that it holds when it makes such proofs, what it keeps between them included. Witnesses are
+    /// apart.
+    fn host_memory(&self, load: &Load) -> u64;
+
+    /// Bytes of host memory that it keeps now.
+    fn kept_memory(&self) -> u64;
 
     /// Bytes of device memory that it holds.
     fn device_memory(&self) -> u64 {
@@ -46,6 +76,6 @@ pub trait Backend: Send + Sync {
     /// The sums of every witness, in order.
     fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>>;
 
-    /// Gives back what is kept between proofs.
+    /// Gives back what is kept between proofs: at once, or when the proof that is being made ends.
     fn release(&self);
 }

@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::process;
 use std::ptr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -30,13 +30,13 @@ impl cuporep_prover {
         cuporep_prover { prover, process: process::id() }
     }
 
-    /// The prover, in the process that made it.
-    fn get(&self) -> Result<&Prover> {
+    /// The prover, in the process that made it. A call keeps it until it ends, also if the handle is freed meanwhile.
+    fn get(&self) -> Result<Arc<Prover>> {
         if self.process != process::id() {
             let detail = "belongs to the process that forked this one; make a new one here".into();
             return Err(Error::Argument { name: "prover", detail });
         }
-        Ok(&self.prover)
+        Ok(self.prover.clone())
     }
 }
 
@@ -55,7 +55,8 @@ fn default_prover() -> Result<Arc<Prover>> {
 
 /// Makes a seal proof: the whole job, with the process's default prover. Its parameters stay loaded for the next call.
 ///
-/// Checks the C1 output and the parameters, waits for its turn, proves every partition, verifies the bytes.
+/// Checks the C1 output and the parameters, waits until memory and a device are free, proves every partition, verifies
+/// the bytes.
 ///
 /// Returns: 0 or any status.
 /// Out:     proof: 192 bytes a partition, in partition order; unchanged on failure.
@@ -134,7 +135,9 @@ pub unsafe extern "C" fn cuporep_prover_default(
 
 /// Frees a handle, with its prover unless that is the default one.
 ///
-/// In:      prover: or NULL, which does nothing. No call may be using it.
+/// Calls that are in progress keep the prover until they end; none may begin with the handle from now on.
+///
+/// In:      prover: or NULL, which does nothing.
 #[no_mangle]
 pub unsafe extern "C" fn cuporep_prover_free(prover: *mut cuporep_prover) {
     if prover.is_null() {
@@ -176,7 +179,7 @@ pub unsafe extern "C" fn cuporep_prover_prove(
             let buffer = ProofBuffer::new(proof, proof_cap, proof_len)?;
             let report = Output::new(report)?;
             let prover = handle("prover", prover)?.get()?;
-            prove(prover, buffer, Some(&report), &request::request(request)?)
+            prove(&prover, buffer, Some(&report), &request::request(request)?)
         })
     }
 }
@@ -200,7 +203,7 @@ pub unsafe extern "C" fn cuporep_check_c1(
             let info = Output::new(info)?;
             let prover = handle("prover", prover)?.get()?;
             let request = request::request(request)?;
-            info.set(describe(&check(prover, &request)?));
+            info.set(describe(&check(&prover, &request)?));
             Ok(())
         })
     }
@@ -231,14 +234,14 @@ pub unsafe extern "C" fn cuporep_verify(
                 let detail = "is 1, but a proof verifies only for a miner".into();
                 return Err(Error::Argument { name: "miner_unknown", detail });
             }
-            let c1 = check(prover, &request)?;
+            let c1 = check(&prover, &request)?;
             prover.verify(&c1, proof, &prover.parameter_dir(), &request.prove.control)
         })
     }
 }
 
 /// Opens, checks and loads the parameters of a sector size and loads or records its circuit, so that the first proof
-/// need not. Waits for its turn as a proof does.
+/// need not; on all devices that the prover uses. Waits as a proof does.
 ///
 /// Returns: 0; CUPOREP_CLASS_PARAMETERS; or another.
 /// In:      sector_size: bytes of the sector, such as 34359738368.
@@ -284,8 +287,13 @@ pub unsafe extern "C" fn cuporep_evict(
     }
 }
 
-/// Gives back all memory that is kept between proofs, of devices and of the host, now: within 500 ms. A proof that is
-/// being made keeps what it needs until it ends. The next proof loads again.
+/// Gives back all memory that is kept between proofs, and all memory of devices, also in the middle of a proof: within
+/// 500 ms it is free when this returns.
+///
+/// A proof that was interrupted waits for a second, then takes the device again when its turn comes, loads again and
+/// makes anew what was interrupted, within its call; so do calls that waited already. Its cancel token and deadline count
+/// meanwhile. Calls that begin after this returned may take the device at once. A proof on the CPU keeps what it needs
+/// until it ends.
 ///
 /// Returns: 0.
 #[no_mangle]
@@ -294,6 +302,37 @@ pub unsafe extern "C" fn cuporep_release(prover: *const cuporep_prover, err: *mu
     unsafe {
         boundary(err, err_cap, || {
             handle("prover", prover)?.get()?.release();
+            Ok(())
+        })
+    }
+}
+
+/// Ends a prover's work: accepts no more calls, lets those in progress, waiting ones included, end for so long, stops
+/// the rest, and gives everything back. Refused and stopped calls return CUPOREP_STATUS_SHUT_DOWN; stopping takes at
+/// most 500 ms. Returns when no call is in progress any more. The handle is still to be freed.
+///
+/// Through any handle of the default prover it ends that for the whole process. Not to be called from a callback.
+///
+/// Returns: 0.
+/// Out:     stopped: 1 if a call had to be stopped, else 0; or NULL.
+/// In:      drain_ms: milliseconds. 0: stop all now. UINT64_MAX: wait as long as they take.
+#[no_mangle]
+pub unsafe extern "C" fn cuporep_prover_shutdown(
+    prover: *const cuporep_prover,
+    stopped: *mut i32,
+    err: *mut c_char,
+    err_cap: usize,
+    drain_ms: u64,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        boundary(err, err_cap, || {
+            let prover = handle("prover", prover)?.get()?;
+            let drain = if drain_ms == u64::MAX { Duration::MAX } else { Duration::from_millis(drain_ms) };
+            let drained = prover.shutdown(drain);
+            if let Some(stopped) = stopped.as_mut() {
+                *stopped = i32::from(!drained);
+            }
             Ok(())
         })
     }

@@ -85,6 +85,7 @@ pub(super) unsafe fn config(pointer: *const cuporep_config) -> Result<Config> {
             threads: (config.threads != 0).then_some(config.threads as usize),
             memory: (config.host_bytes != 0).then_some(config.host_bytes),
             device_memory: (config.device_bytes != 0).then_some(config.device_bytes),
+            gpu_workers: (config.gpu_workers != 0).then(|| config.gpu_workers.try_into().unwrap_or(usize::MAX)),
         })
     }
 }

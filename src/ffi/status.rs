@@ -60,6 +60,8 @@ pub enum cuporep_status {
     DeviceCall = 303,
     /// A device's context is spoiled by an error; it is opened anew for the next call.
     DeviceLost = 304,
+    /// The prover was shut down.
+    ShutDown = 305,
     /// The caller cancelled.
     Cancelled = 400,
     /// The deadline passed.
@@ -216,6 +218,7 @@ mod tests {
             Error::Device { .. } => cuporep_status::Device,
             Error::DeviceCall { .. } => cuporep_status::DeviceCall,
             Error::DeviceLost { .. } => cuporep_status::DeviceLost,
+            Error::ShutDown => cuporep_status::ShutDown,
             Error::Cancelled { .. } => cuporep_status::Cancelled,
             Error::Deadline { .. } => cuporep_status::Deadline,
             Error::Internal { .. } => cuporep_status::Internal,
@@ -256,6 +259,7 @@ mod tests {
             Error::Device { device: text(), detail: text() },
             Error::DeviceCall { device: text(), call: "", code: 0, detail: text() },
             Error::DeviceLost { device: text(), detail: text() },
+            Error::ShutDown,
             Error::Cancelled { during: text() },
             Error::Deadline { during: text() },
             Error::Internal { detail: text() },

@@ -32,13 +32,17 @@ pub struct cuporep_config {
     pub policy: i32,
     /// Threads of the CPU backend. 0: CUPOREP_THREADS, else one per core.
     pub threads: u32,
-    /// Bytes of host memory that a proof may take. 0: CUPOREP_MEMORY, else what is available when it begins.
+    /// Bytes of host memory that all proofs together may take, with what stays loaded between them. 0: CUPOREP_MEMORY,
+    /// else what the system has available.
     pub host_bytes: u64,
     /// Bytes of memory that may be used on each device. 0: what is free there.
     pub device_bytes: u64,
     /// The devices to use by name instead, separated by commas: `cuda:0`, or a UUID, or so much of its beginning that
     /// only one device has it. NULL or empty: `devices`.
     pub device_names: *const c_char,
+    /// Proofs that are in work on each device at once, from 1 to 64: one computes there, the others' witnesses are made
+    /// and their bytes verified meanwhile. 0: CUPOREP_GPU_WORKERS, else 2.
+    pub gpu_workers: u64,
 }
 
 /// What a progress callback is told.
@@ -86,7 +90,7 @@ pub struct cuporep_request {
     pub devices_len: usize,
     /// One of `enum cuporep_policy`.
     pub policy: i32,
-    /// Among waiting proofs the highest comes first.
+    /// From -100 to 100: each level counts as ten seconds of waiting.
     pub priority: i32,
     /// Names the call in logs and events. NULL: no name.
     pub request_id: *const c_char,
@@ -209,7 +213,7 @@ macro_rules! sized {
 }
 
 sized! {
-    cuporep_config(device_names)
+    cuporep_config(device_names gpu_workers)
     cuporep_request(device_names)
     cuporep_report(fallback_reasons)
     cuporep_c1_info()
@@ -348,7 +352,7 @@ mod tests {
     #[test]
     #[cfg(target_pointer_width = "64")]
     fn the_sizes_of_released_versions_stay() {
-        assert_eq!(cuporep_config::SIZES, [64, 72]);
+        assert_eq!(cuporep_config::SIZES, [64, 72, 80]);
         assert_eq!(cuporep_request::SIZES, [120, 128]);
         assert_eq!(cuporep_report::SIZES, [568, 1592]);
         assert_eq!(cuporep_c1_info::SIZES, [104]);

@@ -108,6 +108,15 @@ impl CancelToken {
 
 type Sink = Arc<dyn Fn(&Event) + Send + Sync>;
 
+/// Why a call is stopped by something else than its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Halt {
+    /// The prover is shut down.
+    ShutDown,
+    /// The work is done elsewhere, or again later: whoever asked for it knows.
+    Elsewhere,
+}
+
 /// What a call carries through all its stages.
 #[derive(Clone, Default)]
 pub struct Control {
@@ -118,6 +127,8 @@ pub struct Control {
     request_id: Option<Arc<str>>,
     times: Arc<Mutex<Vec<Event>>>,
     trace: Option<Trace>,
+    halts: Vec<(CancelToken, Halt)>,
+    threads: Option<Arc<rayon::ThreadPool>>,
 }
 
 impl Control {
@@ -147,7 +158,8 @@ impl Control {
         self
     }
 
-    /// Waits behind calls of a higher priority only and those of the same that came earlier; the default is 0.
+    /// Passes waiting calls of a lower priority, from -100 to 100, that came at most ten seconds earlier for each level
+    /// between them; the default is 0. Calls of one priority begin in the order in which they came.
     #[must_use]
     pub fn with_priority(mut self, priority: i32) -> Self {
         self.priority = priority;
@@ -166,6 +178,34 @@ impl Control {
     pub fn with_trace(mut self, trace: Trace) -> Self {
         self.trace = Some(trace);
         self
+    }
+
+    /// Stops also when `token` is cancelled, for another reason than the caller's.
+    #[must_use]
+    pub(crate) fn with_halt(mut self, token: CancelToken, halt: Halt) -> Self {
+        self.halts.push((token, halt));
+        self
+    }
+
+    /// Lets parallel loops run on these threads.
+    #[must_use]
+    pub(crate) fn with_threads(mut self, threads: Arc<rayon::ThreadPool>) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Runs what has parallel loops on the threads that are there for that. It must not wait for anything but its own
+    /// loops: a waiting thread may begin with any other work of the same threads, which then ends first.
+    pub(crate) fn compute<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        match &self.threads {
+            Some(threads) => threads.install(work),
+            None => work(),
+        }
+    }
+
+    /// When the call must end.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadline
     }
 
     /// Where what runs is collected.
@@ -197,7 +237,11 @@ impl Control {
         if self.deadline.is_some_and(|at| Instant::now() >= at) {
             return Err(Error::Deadline { during: format!("during {during}") });
         }
-        Ok(())
+        match self.halts.iter().find(|(token, _)| token.is_cancelled()) {
+            Some((_, Halt::ShutDown)) => Err(Error::ShutDown),
+            Some((_, Halt::Elsewhere)) => Err(Error::Cancelled { during: format!("during {during}") }),
+            None => Ok(()),
+        }
     }
 
     /// Runs one stage: checks, reports its begin and end, keeps its time.
@@ -240,7 +284,10 @@ impl Control {
 /// A stage that ended now.
 fn host_span(stage: Stage, partition: Option<usize>, begin: Instant) -> Span {
     // Threads of a pool work side by side.
-    let row = rayon::current_thread_index().map_or("caller".into(), |index| format!("thread {index}"));
+    let row = match rayon::current_thread_index() {
+        Some(index) => format!("thread {index}"),
+        None => std::thread::current().name().unwrap_or("caller").to_owned(),
+    };
     let mut details = Map::new();
     details.extend(partition.map(|partition| ("partition".to_owned(), partition.into())));
     let (machine, name) = ("host".into(), stage.name().into());

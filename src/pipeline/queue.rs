@@ -1,4 +1,4 @@
-//! One at a time, in the order of priority and arrival.
+//! One at a time, in the order of arrival.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,8 +11,7 @@ use crate::error::Result;
 /// How often a waiting call looks at its cancel token and deadline.
 const POLL: Duration = Duration::from_millis(50);
 
-/// A queue with one place at its head. Calls wait in order of priority, then of arrival; whoever is at the head
-/// stays there. One that is cancelled while it waits leaves without disturbing the others.
+/// A queue with one place at its head. One that is cancelled while it waits leaves without disturbing the others.
 #[derive(Debug, Default)]
 pub struct Queue {
     state: Mutex<State>,
@@ -22,8 +21,7 @@ pub struct Queue {
 #[derive(Debug, Default)]
 struct State {
     next_ticket: u64,
-    /// Priority and ticket.
-    tickets: VecDeque<(i32, u64)>,
+    tickets: VecDeque<u64>,
 }
 
 /// The place at the head of a [`Queue`]; dropping it lets the next one in.
@@ -36,25 +34,22 @@ pub struct Turn<'a> {
 impl Queue {
     /// Waits until this call is at the head, or until `control` says stop.
     pub fn enter(&self, control: &Control) -> Result<Turn<'_>> {
+        // Dropped after the lock is.
+        let turn;
         let mut state = self.state.lock();
         let ticket = state.next_ticket;
         state.next_ticket += 1;
-        let priority = control.priority();
-        let lower = state.tickets.iter().skip(1).position(|(waiting, _)| *waiting < priority);
-        let place = lower.map_or(state.tickets.len(), |index| index + 1);
-        state.tickets.insert(place, (priority, ticket));
-        let turn = Turn { queue: self, ticket };
-        while state.tickets.front() != Some(&(priority, ticket)) {
-            if let Err(error) = control.check(Stage::Queue) {
-                drop(state);
-                return Err(error);
-            }
+        state.tickets.push_back(ticket);
+        turn = Turn { queue: self, ticket };
+        while state.tickets.front() != Some(&ticket) {
+            control.check(Stage::Queue)?;
             self.moved.wait_for(&mut state, POLL);
         }
         Ok(turn)
     }
 
     /// How many calls are at the head or waiting.
+    #[cfg(test)]
     pub fn depth(&self) -> usize {
         self.state.lock().tickets.len()
     }
@@ -62,7 +57,7 @@ impl Queue {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.queue.state.lock().tickets.retain(|(_, ticket)| *ticket != self.ticket);
+        self.queue.state.lock().tickets.retain(|ticket| *ticket != self.ticket);
         self.queue.moved.notify_all();
     }
 }
@@ -104,30 +99,6 @@ mod tests {
         waiting.into_iter().for_each(|handle| handle.join().unwrap());
         assert_eq!(*order.lock(), (0..8).collect::<Vec<_>>());
         assert_eq!(queue.depth(), 0);
-    }
-
-    #[test]
-    fn calls_of_higher_priority_enter_first_and_never_pass_the_head() {
-        let queue = Arc::new(Queue::default());
-        let order = Arc::new(Mutex::new(Vec::new()));
-        let head = queue.enter(&Control::new().with_priority(-5)).unwrap();
-        let waiting: Vec<_> = [0, 7, 0, 7, -1]
-            .into_iter()
-            .enumerate()
-            .map(|(index, priority)| {
-                let (shared, order) = (queue.clone(), order.clone());
-                let handle = thread::spawn(move || {
-                    let _turn = shared.enter(&Control::new().with_priority(priority)).unwrap();
-                    order.lock().push(index);
-                });
-                wait_for_depth(&queue, index + 2);
-                handle
-            })
-            .collect();
-        assert!(order.lock().is_empty(), "nobody may pass the head");
-        drop(head);
-        waiting.into_iter().for_each(|handle| handle.join().unwrap());
-        assert_eq!(*order.lock(), [1, 3, 0, 2, 4]);
     }
 
     #[test]

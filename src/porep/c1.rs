@@ -58,6 +58,12 @@ pub struct C1Output {
 }
 
 impl C1Output {
+    /// Bytes of memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let proofs: usize = self.vanilla_proofs.iter().flatten().map(VanillaProof::bytes).sum();
+        (size_of::<Self>() + proofs + self.vanilla_proofs.len() * size_of::<Vec<VanillaProof>>()) as u64
+    }
+
     /// The registered proof that the output claims.
     pub fn registered_proof(&self) -> RegisteredProof {
         self.registered_proof
@@ -117,6 +123,27 @@ pub(crate) struct VanillaProof {
     pub encoding_proof: LabelingProof,
 }
 
+impl VanillaProof {
+    fn bytes(&self) -> usize {
+        let columns = [&self.drg_parents, &self.exp_parents].into_iter().flatten();
+        let columns = columns.map(|column| size_of::<ColumnProof>() + column.bytes()).sum::<usize>() + self.c_x.bytes();
+        let labels = self.labeling_proofs.iter();
+        let labels = labels.map(|proof| size_of::<LabelingProof>() + proof.parents.len() * size_of::<Node>());
+        size_of::<Self>()
+            + self.comm_d_proof.bytes()
+            + self.comm_r_last_proof.bytes()
+            + columns
+            + labels.sum::<usize>()
+            + self.encoding_proof.parents.len() * size_of::<Node>()
+    }
+}
+
+impl ColumnProof {
+    fn bytes(&self) -> usize {
+        self.rows.len() * size_of::<Node>() + self.inclusion_proof.bytes()
+    }
+}
+
 /// The labels of one node, by layer, and their path in the tree over columns.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnProof {
@@ -144,6 +171,10 @@ pub(crate) struct MerkleProof {
 }
 
 impl MerkleProof {
+    fn bytes(&self) -> usize {
+        self.path().map(|element| size_of::<PathElement>() + element.hashes.len() * size_of::<Node>()).sum()
+    }
+
     /// All levels, from the leaf.
     pub fn path(&self) -> impl Iterator<Item = &PathElement> {
         self.base.iter().chain(self.sub.iter().flatten()).chain(self.top.iter().flatten())

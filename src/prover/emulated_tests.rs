@@ -1,7 +1,10 @@
 //! Provers on emulated GPUs: what the driver's errors come to.
 
-use std::sync::Arc;
+use std::sync::{mpsc, Arc};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use super::testing::{within, SMALL};
 use super::tests::{made, outcome, prove, prove_with};
 use super::*;
 use crate::backend::accelerator::Accelerators;
@@ -10,9 +13,9 @@ use crate::backend::cuda::card::{devices, Card};
 use crate::backend::cuda::gpu::emulated::{self, census};
 use crate::backend::cuda::gpu::{args, Gpu};
 use crate::backend::cuda::testing;
-use crate::backend::{Device, Job};
-use crate::groth16::{Expected, ProofParts};
-use crate::pipeline::Trace;
+use crate::backend::{Backend, Device, Job};
+use crate::groth16::ProofParts;
+use crate::pipeline::{CancelToken, Trace};
 use crate::r1cs::Constraints;
 
 /// GPUs that do a little work on the device and leave the sums to the CPU.
@@ -30,6 +33,10 @@ impl Accelerators for EmulatedGpus {
 
     fn why_none(&self) -> String {
         "there are none".into()
+    }
+
+    fn host_memory(&self, load: &Load) -> u64 {
+        CpuBackend::default().host_memory(load)
     }
 
     fn open(&self, device: &Device, _: Option<u64>) -> Result<Arc<dyn Backend>> {
@@ -58,8 +65,12 @@ impl Backend for EmulatedGpu {
         self.card.name()
     }
 
-    fn memory_needed(&self, expected: &Expected) -> u64 {
-        self.cpu.memory_needed(expected)
+    fn host_memory(&self, load: &Load) -> u64 {
+        self.cpu.host_memory(load)
+    }
+
+    fn kept_memory(&self) -> u64 {
+        self.cpu.kept_memory()
     }
 
     fn device_memory(&self) -> u64 {
@@ -86,7 +97,9 @@ const SECOND: &str = "cuda:1 Emulated GPU (GPU-656d756c-6174-6564-0000-000000000
 fn emulated_prover(placement: &str, policy: Policy) -> Prover {
     let placement = Placement { policy: Some(policy), ..placement.parse().unwrap() };
     let config = Config { placement, threads: Some(1), ..Config::default() };
-    Prover::with_accelerators(config, Arc::new(EmulatedGpus)).unwrap()
+    let mut prover = Prover::with_accelerators(config, Arc::new(EmulatedGpus)).unwrap();
+    prover.lanes.timing.set_aside = Duration::ZERO;
+    prover
 }
 
 #[test]
@@ -96,7 +109,7 @@ fn a_whole_proof_is_made_on_a_gpu_and_traced() {
     let trace = Trace::new();
     assert_eq!(outcome(prove_with(&prover, &Control::new().with_trace(trace.clone()))), made(FIRST, &[]));
     let second = prove(&prover).unwrap();
-    assert!(second.on.backend.device_memory() > 0, "bases stay");
+    assert!(second.device_memory > 0, "bases stay");
     assert_eq!(outcome(Ok(second)), made(FIRST, &[]));
     drop(prover);
     assert_eq!(census(), Default::default());
@@ -170,7 +183,7 @@ fn a_build_without_kernels_for_the_device_falls_back_and_says_so() {
     let Some(_machine) = testing::machine() else { return };
     emulated::fault("cuModuleLoadData", 0, 209, false);
     let made_on = prove(&emulated_prover("auto", Policy::PreferGpu)).unwrap();
-    assert_eq!(made_on.on.backend.name(), "cpu");
+    assert_eq!(made_on.device, "cpu");
     assert!(made_on.fallbacks[0].reason.contains("compute capability is 9.0"), "{:?}", made_on.fallbacks);
     emulated::fault("cuModuleLoadData", 0, 209, false);
     assert_eq!(outcome(prove(&emulated_prover("cuda:0", Policy::GpuOnly))), Err(302));
@@ -189,4 +202,75 @@ fn a_hundred_proofs_leave_nothing_on_the_device() {
         prove(&prover).unwrap();
     }
     assert_eq!(census(), before);
+}
+
+fn cuda_prover() -> Prover {
+    let placement = Placement { policy: Some(Policy::GpuOnly), devices: Vec::new() };
+    Prover::with_accelerators(Config { placement, ..Config::default() }, Arc::new(CudaGpus)).unwrap()
+}
+
+#[test]
+fn release_in_the_middle_leaves_nothing_on_the_device_and_the_proof_is_made() {
+    within(120, || {
+        let Some(_machine) = testing::machine() else { return };
+        let mut prover = cuda_prover();
+        prover.lanes.timing.pause = Duration::from_millis(300);
+        for stage in [Stage::Parameters, Stage::Shape, Stage::Evaluate, Stage::SumH, Stage::SumB2] {
+            // Everything is to be loaded again.
+            prover.release();
+            let (sender, reached) = mpsc::channel();
+            let control = Control::new().with_progress(move |event| {
+                // Once: after that nobody listens.
+                if event.stage == stage && event.elapsed.is_none() && sender.send(()).is_ok() {
+                    thread::sleep(Duration::from_millis(5));
+                }
+            });
+            thread::scope(|scope| {
+                let call = scope.spawn(|| SMALL.prove(&prover, 2, &control));
+                reached.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| panic!("{stage} does not begin"));
+                drop(reached);
+                let begin = Instant::now();
+                prover.release();
+                let took = begin.elapsed();
+                assert_eq!(census(), Default::default(), "{stage}");
+                assert!(took < Duration::from_secs(2), "{stage}: {took:?}");
+                let made = call.join().unwrap().unwrap();
+                assert_eq!((made.device.as_str(), made.fallbacks.len()), (FIRST, 0), "{stage}");
+            });
+        }
+        drop(prover);
+        assert_eq!(census(), Default::default());
+    });
+}
+
+#[test]
+fn proofs_side_by_side_some_cancelled_leave_the_device_as_it_was() {
+    within(120, || {
+        let Some(_machine) = testing::machine() else { return };
+        emulated::set_devices(2);
+        let prover = cuda_prover();
+        SMALL.prove(&prover, 2, &Control::new()).unwrap();
+        let before = census();
+        thread::scope(|scope| {
+            for stage in [Stage::Witness, Stage::Evaluate, Stage::SumH, Stage::SumL, Stage::SumB2, Stage::Verify] {
+                let prover = &prover;
+                scope.spawn(move || {
+                    let token = CancelToken::new();
+                    let cancel = token.clone();
+                    let control = Control::new().with_cancel(token).with_progress(move |event| {
+                        if event.stage == stage {
+                            cancel.cancel();
+                        }
+                    });
+                    SMALL.prove(prover, 2, &Control::new()).unwrap();
+                    assert_eq!(SMALL.prove(prover, 2, &control).map(drop).unwrap_err().code(), 400, "{stage}");
+                    SMALL.prove(prover, 2, &Control::new()).unwrap();
+                });
+            }
+        });
+        assert_eq!(census(), before);
+        assert!(prover.status().devices[..2].iter().all(|device| device.bytes > 0), "bases stay");
+        prover.release();
+        assert_eq!(census(), Default::default());
+    });
 }

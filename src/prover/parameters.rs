@@ -7,6 +7,7 @@ use super::{OpenParameters, ParameterReport, Prover};
 use crate::error::Result;
 use crate::groth16::setup::{self, Target};
 use crate::groth16::{Counts, Digests, Expected, Known, Parameters, PreparedVerifyingKey};
+use crate::panics;
 use crate::pipeline::{Control, Stage};
 use crate::porep::SectorSize;
 use crate::r1cs::{ShapeStore, Templates};
@@ -75,6 +76,8 @@ impl Prover {
         digest: bool,
         control: &Control,
     ) -> Result<ParameterReport> {
+        let (_call, control) = self.begin(control)?;
+        let control = &control;
         self.run(|| {
             let opened = self.open(size, directory, control)?;
             let file = &opened.file;
@@ -117,28 +120,31 @@ impl Prover {
         directory: &Path,
         control: &Control,
     ) -> Result<PathBuf> {
-        self.generate_insecurely(size, directory, control, |r1cs, target| {
+        self.generate_insecurely(size, directory, control, |r1cs, target, control| {
             setup::generate(r1cs, seed, target, control, &mut |_, _| ())
         })
     }
 
-    /// Lets `generate` make parameters of a size in a directory, alone.
+    /// Lets `generate` make parameters of a size in a directory.
     pub(super) fn generate_insecurely(
         &self,
         size: SectorSize,
         directory: &Path,
         control: &Control,
-        generate: impl FnOnce(&Templates, &Target<'_>) -> Result<PathBuf> + Send,
+        generate: impl FnOnce(&Templates, &Target<'_>, &Control) -> Result<PathBuf> + Send,
     ) -> Result<PathBuf> {
         let meta = format!("{{\"sector_size\":{}}}", size.bytes());
         let target = Target { directory, stem: size.parameters().stem, meta: &meta };
         target.check()?;
-        self.require(&format!("making {size} parameters"), generation_bytes(size))?;
-        let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
-        self.run(|| {
-            let r1cs = control.stage(Stage::Shape, None, || self.shape(size, directory, control))?;
-            control.stage(Stage::Parameters, None, || generate(&r1cs, &target))
-        })
+        let (_call, control) = self.begin(control)?;
+        let control = &control;
+        let (_grant, r1cs) = panics::guard(|| {
+            let what = format!("making {size} parameters");
+            self.require_bytes(&what, generation_bytes(size))?;
+            let r1cs = self.shape(size, directory, control)?;
+            Ok((self.enter_with(&what, generation_bytes(size), control)?, r1cs))
+        })?;
+        self.run(|| control.stage(Stage::Parameters, None, || generate(&r1cs, &target, control)))
     }
 }
 
@@ -184,7 +190,7 @@ mod tests {
         let (prover, control) = (Prover::new(Config::default()).unwrap(), Control::new());
         let directory = prover.parameter_dir();
         let begin = Instant::now();
-        let templates = prover.run(|| prover.shape(SectorSize::GiB32, &directory, &control)).unwrap();
+        let templates = prover.shape(SectorSize::GiB32, &directory, &control).unwrap();
         println!("templates: {:.1?}", begin.elapsed());
         let begin = Instant::now();
         let multipliers = prover.run(|| Multipliers::new(&*templates, 1, &control)).unwrap();

@@ -1,9 +1,12 @@
-//! From a checked C1 output or a witness to proof bytes that verify, on one backend.
+//! From a checked C1 output or a witness to proof bytes that verify, on one device.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use blstrs::Scalar;
 use rayon::prelude::*;
 
-use super::attempts::Opened;
+use super::lanes::{Lane, Lanes};
 use super::{FixedRandomness, OpenParameters, ProveRequest};
 use crate::backend::Job;
 use crate::error::{Error, Result};
@@ -16,6 +19,7 @@ use crate::r1cs::{Constraints, PartitionWitness};
 const ATTEMPTS: usize = 2;
 
 /// What all proofs of one call share.
+#[derive(Clone, Copy)]
 pub(super) struct Work<'a> {
     pub r1cs: &'a dyn Constraints,
     pub parameters: &'a Parameters,
@@ -25,15 +29,33 @@ pub(super) struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    pub fn of(request: &'a ProveRequest<'_>, r1cs: &'a dyn Constraints, parameters: &'a OpenParameters) -> Self {
+    pub fn of(
+        request: &'a ProveRequest<'_>,
+        r1cs: &'a dyn Constraints,
+        parameters: &'a OpenParameters,
+        control: &'a Control,
+    ) -> Self {
         Work {
             r1cs,
             parameters: &parameters.file,
             verifying_key: &parameters.verifying_key,
             randomness: request.fixed_randomness.as_ref(),
-            control: &request.control,
+            control,
         }
     }
+}
+
+/// The partitions of a proof that a device makes.
+pub(super) struct Share<'a> {
+    pub lane: &'a Arc<Lane>,
+    /// Ascending.
+    pub partitions: &'a [usize],
+    /// Those of all partitions.
+    pub witnesses: &'a Witnesses,
+    /// Where the bytes of each go.
+    pub done: &'a [OnceLock<[u8; PROOF_BYTES]>],
+    /// No other device is left.
+    pub last: bool,
 }
 
 /// Witnesses with their public inputs, as the verifier takes them.
@@ -71,63 +93,75 @@ impl Witnesses {
     }
 }
 
-/// Proves witnesses of one circuit on an opened device and verifies each proof's bytes.
-pub(super) fn prove_on(opened: &Opened, work: &Work<'_>, witnesses: &Witnesses) -> Result<Vec<u8>> {
-    let Witnesses { witnesses, inputs } = witnesses;
-    let job =
-        Job { r1cs: work.r1cs, parameters: work.parameters, witnesses, first_partition: 0, control: work.control };
-    let parts = opened.backend.prove(&job)?;
-    if parts.len() != witnesses.len() {
-        return Err(Error::internal(format!("{} witnesses gave {} results", witnesses.len(), parts.len())));
+/// Makes a device's share, and verifies the bytes of each proof while the device may work for others.
+pub(super) fn prove_share(lanes: &Lanes, share: &Share<'_>, work: &Work<'_>, began: Instant) -> Result<()> {
+    let Witnesses { witnesses, inputs } = share.witnesses;
+    for stretch in share.partitions.chunk_by(|before, after| before + 1 == *after) {
+        let (first, end) = (stretch[0], stretch[0] + stretch.len());
+        let prover = Prover { lanes, share, work, began };
+        let parts = prover.sums(&witnesses[first..end], first)?;
+        for (partition, parts) in stretch.iter().zip(parts) {
+            let bytes = prover.finish(*partition, parts, &inputs[*partition])?;
+            share.done[*partition].set(bytes).map_err(|_| Error::internal("a partition was made twice"))?;
+        }
     }
-    let mut bytes = Vec::with_capacity(parts.len() * PROOF_BYTES);
-    for (partition, parts) in parts.into_iter().enumerate() {
-        let one = Job { witnesses: &witnesses[partition..=partition], first_partition: partition, ..job };
-        bytes.extend(finish(opened, work, &one, parts, &inputs[partition])?);
-    }
-    Ok(bytes)
+    Ok(())
 }
 
-/// Assembles one proof and verifies its bytes. One that does not verify is diagnosed, and made again with fresh
-/// randomness if neither the witness nor the parameters are to blame.
-fn finish(
-    opened: &Opened,
-    work: &Work<'_>,
-    job: &Job<'_>,
-    parts: ProofParts,
-    inputs: &[Scalar],
-) -> Result<[u8; PROOF_BYTES]> {
-    let (backend, partition) = (&*opened.backend, job.first_partition);
-    let keys = (work.parameters.vk(), work.verifying_key);
-    let mut parts = parts;
-    for attempt in 1.. {
-        let bytes = work.control.stage(Stage::Verify, Some(partition), || {
-            assemble_verified(keys, work.randomness, &parts, partition, inputs)
+/// Makes proofs on one lane.
+struct Prover<'a> {
+    lanes: &'a Lanes,
+    share: &'a Share<'a>,
+    work: &'a Work<'a>,
+    began: Instant,
+}
+
+impl Prover<'_> {
+    fn sums(&self, witnesses: &[PartitionWitness], first: usize) -> Result<Vec<ProofParts>> {
+        let Work { r1cs, parameters, control, .. } = *self.work;
+        let parts = self.lanes.with(self.share.lane, self.began, control, |backend, control| {
+            backend.prove(&Job { r1cs, parameters, witnesses, first_partition: first, control })
         })?;
-        if let Some(bytes) = bytes {
-            return Ok(bytes);
+        match parts.len() == witnesses.len() {
+            true => Ok(parts),
+            false => Err(Error::internal(format!("{} witnesses gave {} results", witnesses.len(), parts.len()))),
         }
-        if let Some(row) = work.r1cs.first_unsatisfied(&job.witnesses[0], work.control)? {
-            let detail = format!("partition {partition}: constraint {row} does not hold");
-            return Err(Error::Unsatisfied { detail });
-        }
-        work.parameters.check_samples(work.control)?;
-        let device = backend.name().to_string();
-        if attempt == ATTEMPTS {
-            // Takes minutes: another device tells sooner whether the parameters are to blame.
-            if opened.last && work.parameters.is_official() {
-                work.parameters.check_digests(None, work.control, &mut |_, _| ())?;
-            }
-            let diagnosis = format!("{ATTEMPTS} attempts failed although the witness satisfies the circuit and samples of the parameters look right; check every byte of them with `cuporep params check --digest`, or make insecure ones again");
-            return Err(Error::SelfCheck { partition, device, diagnosis });
-        }
-        log::warn!("partition {partition}: a proof made on {device} does not verify; trying again");
-        // What the backend keeps may be what is wrong.
-        backend.release();
-        let again = backend.prove(job)?;
-        parts = again.into_iter().next().ok_or_else(|| Error::internal("one witness gave no result"))?;
     }
-    unreachable!("the loop ends by returning")
+
+    /// Assembles one proof and verifies its bytes. One that does not verify is diagnosed, and made again with fresh
+    /// randomness if neither the witness nor the parameters are to blame.
+    fn finish(&self, partition: usize, parts: ProofParts, inputs: &[Scalar]) -> Result<[u8; PROOF_BYTES]> {
+        let Work { r1cs, parameters, verifying_key, randomness, control } = *self.work;
+        let witness = &self.share.witnesses.witnesses[partition..=partition];
+        let keys = (parameters.vk(), verifying_key);
+        let mut parts = parts;
+        for attempt in 1.. {
+            let assemble = || control.compute(|| assemble_verified(keys, randomness, &parts, partition, inputs));
+            if let Some(bytes) = control.stage(Stage::Verify, Some(partition), assemble)? {
+                return Ok(bytes);
+            }
+            if let Some(row) = control.compute(|| r1cs.first_unsatisfied(&witness[0], control))? {
+                let detail = format!("partition {partition}: constraint {row} does not hold");
+                return Err(Error::Unsatisfied { detail });
+            }
+            control.compute(|| parameters.check_samples(control))?;
+            let device = self.share.lane.name();
+            if attempt == ATTEMPTS {
+                // Takes minutes: another device tells sooner whether the parameters are to blame.
+                if self.share.last && parameters.is_official() {
+                    control.compute(|| parameters.check_digests(None, control, &mut |_, _| ()))?;
+                }
+                let diagnosis = format!("{ATTEMPTS} attempts failed although the witness satisfies the circuit and samples of the parameters look right; check every byte of them with `cuporep params check --digest`, or make insecure ones again");
+                return Err(Error::SelfCheck { partition, device, diagnosis });
+            }
+            log::warn!("partition {partition}: a proof made on {device} does not verify; trying again");
+            // What the device keeps may be what is wrong.
+            self.share.lane.forget();
+            let again = self.sums(witness, partition)?;
+            parts = again.into_iter().next().ok_or_else(|| Error::internal("one witness gave no result"))?;
+        }
+        unreachable!("the loop ends by returning")
+    }
 }
 
 /// The bytes of a proof with randomness of its own, if they verify.

@@ -167,7 +167,7 @@ impl Prover {
         if policy == Policy::Cpu {
             return Ok(Candidates { candidates: vec![Candidate::Cpu], fallbacks: Vec::new() });
         }
-        let mut found = match self.backends.accelerators().list() {
+        let mut found = match self.lanes.accelerators().list() {
             Ok(devices) => self.among(&devices, named, policy)?,
             Err(error) if policy == Policy::GpuOnly => return Err(error),
             Err(error) => Candidates { candidates: Vec::new(), fallbacks: vec![Fallback::new("cuda", &error)] },
@@ -181,7 +181,7 @@ impl Prover {
     fn among(&self, devices: &[Device], named: &[DeviceName], policy: Policy) -> Result<Candidates> {
         if policy == Policy::GpuOnly && devices.is_empty() {
             let detail =
-                format!("the policy allows GPUs only, and {}; allow the CPU", self.backends.accelerators().why_none());
+                format!("the policy allows GPUs only, and {}; allow the CPU", self.lanes.accelerators().why_none());
             return Err(Error::Device { device: "gpu".into(), detail });
         }
         let chosen: Vec<&Device> = match named.is_empty() {

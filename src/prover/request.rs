@@ -25,11 +25,14 @@ pub struct Config {
     pub placement: Placement,
     /// Threads of the CPU backend. Default: `CUPOREP_THREADS`, else one per core.
     pub threads: Option<usize>,
-    /// Bytes of memory that a proof may take. Default: `CUPOREP_MEMORY`, else what the system has available
-    /// when the proof begins.
+    /// Bytes of host memory that all proofs together may take, with what stays loaded between them. Default:
+    /// `CUPOREP_MEMORY`, else what the system has available.
     pub memory: Option<u64>,
     /// Bytes of memory that may be used on each GPU. Default: what is free there.
     pub device_memory: Option<u64>,
+    /// Proofs that are in work on each device at once, from 1 to 64. One computes there; the others' witnesses are made
+    /// and their bytes verified meanwhile. Default: `CUPOREP_GPU_WORKERS`, else 2.
+    pub gpu_workers: Option<usize>,
 }
 
 /// One proof to make.
@@ -59,7 +62,7 @@ pub struct SealProof {
     pub bytes: Vec<u8>,
     /// What was proved.
     pub registered_proof: RegisteredProof,
-    /// What made it, e.g. `cpu`.
+    /// What made it, e.g. `cpu`; several are separated by commas.
     pub device: String,
     /// What failed before that, in order.
     pub fallbacks: Vec<Fallback>,

@@ -3,15 +3,20 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
+use super::attempts::NO_MEMORY;
 use super::parameters::generation_bytes;
 use super::partitions::{assemble_verified, Witnesses};
 use super::{ProveRequest, Prover, SealProof};
 use crate::backend::cuda::card::devices;
+use crate::backend::cuda::proof::host_memory;
 use crate::backend::cuda::seeded::{generate, SeededGpu};
+use crate::backend::Load;
 use crate::error::{Error, Result};
-use crate::groth16::{PreparedVerifyingKey, PROOF_BYTES};
-use crate::pipeline::{return_freed_memory, Control, Stage};
+use crate::groth16::{Counts, PreparedVerifyingKey, PROOF_BYTES};
+use crate::panics;
+use crate::pipeline::{return_freed_memory, Control, Queue, Stage, Wish};
 use crate::porep::SectorSize;
 use crate::r1cs::Templates;
 use crate::DeviceName;
@@ -23,6 +28,8 @@ pub struct InsecureGpu {
     r1cs: Arc<Templates>,
     gpu: SeededGpu,
     verifying_key: PreparedVerifyingKey,
+    /// Whoever computes there.
+    turn: Queue,
 }
 
 impl InsecureGpu {
@@ -46,7 +53,7 @@ impl Prover {
         control: &Control,
     ) -> Result<PathBuf> {
         let device = device.find(&devices()?)?.clone();
-        self.generate_insecurely(size, directory, control, |r1cs, target| {
+        self.generate_insecurely(size, directory, control, |r1cs, target, control| {
             generate(&device, r1cs, seed, target, control, &mut |_, _| ())
         })
     }
@@ -63,15 +70,19 @@ impl Prover {
         device: &DeviceName,
         control: &Control,
     ) -> Result<InsecureGpu> {
-        self.require(&format!("making {size} parameters"), generation_bytes(size))?;
-        let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
-        let made = self.run(|| {
+        let (_call, control) = self.begin(control)?;
+        let control = &control;
+        let made = panics::guard(|| {
+            let what = format!("making {size} parameters");
+            self.require_bytes(&what, generation_bytes(size))?;
             let device = device.find(&devices()?)?.clone();
-            let r1cs = control.stage(Stage::Shape, None, || self.shape(size, &self.parameter_dir(), control))?;
-            let gpu = SeededGpu::open(&device, &*r1cs, seed, self.device_memory, control)?;
+            let r1cs = self.shape(size, &self.parameter_dir(), control)?;
+            let _grant = self.enter_with(&what, generation_bytes(size), control)?;
+            let open = || control.compute(|| SeededGpu::open(&device, &*r1cs, seed, self.device_memory, control));
+            let gpu = self.on_thread(open)?;
             let verifying_key = PreparedVerifyingKey::new(gpu.vk());
             log::warn!("the {size} parameters on {device} are INSECURE: anyone can forge proofs for them");
-            Ok(InsecureGpu { size, r1cs, gpu, verifying_key })
+            Ok(InsecureGpu { size, r1cs, gpu, verifying_key, turn: Queue::default() })
         });
         return_freed_memory();
         made
@@ -80,17 +91,36 @@ impl Prover {
     /// As [`Prover::prove`], with a GPU's own parameters in place of those that the request names.
     #[doc(hidden)]
     pub fn prove_insecurely(&self, on: &InsecureGpu, request: &ProveRequest<'_>) -> Result<SealProof> {
-        let control = &request.control;
-        let c1 = self.check(request.c1, request.sector, request.miner, control)?;
+        let (_call, control) = self.begin(&request.control)?;
+        let control = &control;
+        let since = Instant::now();
+        let c1 = self.check_c1(request.c1, request.sector, request.miner, control)?;
         let registered_proof = c1.registered_proof();
         if registered_proof.size != on.size {
             let detail = format!("the sector has {}, the parameters are for {}", registered_proof.size, on.size);
             return Err(Error::Argument { name: "size", detail });
         }
-        let _turn = control.stage(Stage::Queue, None, || self.queue.enter(control))?;
-        let proof = self.run(|| {
-            let Witnesses { witnesses, inputs } = Witnesses::of(&c1, &*on.r1cs, control)?;
+        let load = Load {
+            counts: Counts::of(&*on.r1cs),
+            full: on.r1cs.full_positions().len(),
+            witnesses: registered_proof.partitions(),
+            threads: self.pool.current_num_threads(),
+        };
+        let wish = Wish {
+            what: format!("a {} proof on {}", on.size, on.gpu.name()),
+            advice: NO_MEMORY,
+            since,
+            own: c1.c1().bytes() + load.witness_bytes(),
+            uses: Vec::new(),
+            places: vec![(on.gpu.name().into(), host_memory(&load))],
+            want: 1,
+        };
+        let grant = control.stage(Stage::Queue, None, || self.enter(wish, control))?;
+        let proof = self.on_thread(|| {
+            let Witnesses { witnesses, inputs } = control.compute(|| Witnesses::of(&c1, &*on.r1cs, control))?;
+            let turn = on.turn.enter(control)?;
             let parts = on.gpu.prove(&*on.r1cs, &witnesses, control)?;
+            drop(turn);
             if parts.len() != witnesses.len() {
                 return Err(Error::internal(format!("{} witnesses gave {} results", witnesses.len(), parts.len())));
             }
@@ -98,7 +128,7 @@ impl Prover {
             for (partition, (parts, inputs)) in parts.iter().zip(&inputs).enumerate() {
                 let keys = (on.gpu.vk(), &on.verifying_key);
                 let randomness = request.fixed_randomness.as_ref();
-                let assemble = || assemble_verified(keys, randomness, parts, partition, inputs);
+                let assemble = || control.compute(|| assemble_verified(keys, randomness, parts, partition, inputs));
                 let one = control.stage(Stage::Verify, Some(partition), assemble)?;
                 bytes.extend(one.ok_or_else(|| Error::SelfCheck {
                     partition,
@@ -112,7 +142,7 @@ impl Prover {
                 device: on.gpu.name().into(),
                 fallbacks: Vec::new(),
                 insecure_parameters: true,
-                memory: 0,
+                memory: grant.bytes(),
                 device_memory: on.gpu.device_memory(),
                 stages: control.times(),
             })

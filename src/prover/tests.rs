@@ -8,22 +8,22 @@ const UUIDS: [&str; 2] = ["GPU-a", "GPU-b"];
 pub(super) type Outcome = std::result::Result<(String, Vec<(String, i32)>), i32>;
 
 /// Proves a small circuit.
-pub(super) fn prove(prover: &Prover) -> Result<Made<Vec<u8>>> {
+pub(super) fn prove(prover: &Prover) -> Result<Made> {
     prove_with(prover, &Control::new())
 }
 
-pub(super) fn prove_with(prover: &Prover, control: &Control) -> Result<Made<Vec<u8>>> {
+pub(super) fn prove_with(prover: &Prover, control: &Control) -> Result<Made> {
     let circuit = Chain::small();
     let fixture = Fixture::new(circuit.clone(), 1);
     let inputs = Assignment::of(circuit.clone()).inputs;
     prover.make_circuit(circuit, &inputs[1..], &fixture.r1cs, &fixture.open().unwrap(), control)
 }
 
-pub(super) fn outcome(made: Result<Made<Vec<u8>>>) -> Outcome {
+pub(super) fn outcome(made: Result<Made>) -> Outcome {
     let made = made.map_err(|error| error.code())?;
-    assert_eq!(made.value.len(), PROOF_BYTES);
+    assert_eq!(made.bytes.len(), PROOF_BYTES);
     let fallbacks = made.fallbacks.into_iter().map(|fallback| (fallback.device, fallback.code));
-    Ok((made.on.backend.name().into(), fallbacks.collect()))
+    Ok((made.device, fallbacks.collect()))
 }
 
 fn on(policy: Policy, gpus: FakeGpus) -> Outcome {

@@ -18,7 +18,7 @@ miner=3454089
 c1=$work/c1.json
 xz -dc "$case/c1.json.xz" > "$c1"
 # Nothing of the caller's environment may change what the programs see.
-unset BELLMAN_NO_GPU CUPOREP_THREADS CUPOREP_MEMORY
+unset BELLMAN_NO_GPU CUPOREP_THREADS CUPOREP_MEMORY CUPOREP_GPU_WORKERS
 export FIL_PROOFS_PARAMETER_CACHE=/nonexistent/parameters
 
 strict=(-O1 -Wall -Wextra -Wpedantic -Werror -I "$dist/include")

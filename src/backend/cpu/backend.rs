@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use blstrs::Scalar;
+use blstrs::{G2Affine, Scalar};
 use parking_lot::Mutex;
 
 use super::bases::Bases;
 use super::lane::Lanes;
-use super::msm::msm_g1;
+use super::msm::{self, msm_g1};
 use super::ntt::Ntt;
 use super::sums::Query;
-use crate::backend::{Backend, Job};
+use crate::backend::{Backend, Job, Load};
 use crate::error::Result;
-use crate::groth16::{quotient, Expected, Parameters, ProofParts};
+use crate::groth16::{quotient, Parameters, ProofParts};
 use crate::memory::zero_scalars;
 use crate::pipeline::{Control, Stage};
 use crate::r1cs::{Constraints, Matrix, PartitionWitness};
@@ -58,8 +58,9 @@ impl CpuBackend {
             Ok(values)
         };
         let (a, b) = control.stage(Stage::Evaluate, partition, || Ok((evaluate(Matrix::A)?, evaluate(Matrix::B)?)))?;
-        let h = control.stage(Stage::Transform, partition, || quotient(transform, a, b, control))?;
-        let h = control.stage(Stage::SumH, partition, || msm_g1(&bases.h, &h, self.lanes, control))?;
+        let scalars = control.stage(Stage::Transform, partition, || quotient(transform, a, b, control))?;
+        let h = control.stage(Stage::SumH, partition, || msm_g1(&bases.h, &scalars, self.lanes, control))?;
+        drop(scalars);
         let query = Query::of_l(r1cs, witness);
         let l = control.stage(Stage::SumL, partition, || query.sum(&bases.l, self.lanes, control))?;
         let query = Query::of_a(r1cs, witness);
@@ -71,48 +72,42 @@ impl CpuBackend {
     }
 }
 
-/// Bytes that the sums use beside bases and scalars, at most.
-const SUM_SCRATCH: u64 = 300 << 20;
-
-/// Bytes of the largest circuit's templates with their densities and positions, rounded up.
-const CONSTRAINTS: u64 = 160 << 20;
-
 /// Bytes of one evaluation or coefficient.
 const SCALAR: u64 = 32;
-
-/// Bytes that a transform keeps for each element: five limbs of 52 bits, in 64 each.
-const TRANSFORM_SCRATCH: u64 = 40;
 
 impl Backend for CpuBackend {
     fn name(&self) -> &str {
         "cpu"
     }
 
-    fn memory_needed(&self, expected: &Expected) -> u64 {
-        let counts = &expected.counts;
+    fn host_memory(&self, load: &Load) -> u64 {
+        let counts = &load.counts;
         let domain = 1u64 << counts.log_domain;
-        let held = self.bases.lock().as_ref().map_or(0, |held| held.bytes());
-        // Witnesses: a bit for each variable, and 2 % of them full-width.
-        let witness = counts.aux as u64;
-        // One vector and the transform's scratch all the time; two more vectors while the quotient is computed,
-        // what the sums need afterwards.
-        let vectors = (SCALAR + TRANSFORM_SCRATCH) * domain + (2 * SCALAR * domain).max(SUM_SCRATCH);
-        let bases = Bases::bytes_of(counts).saturating_sub(held);
-        bases + CONSTRAINTS + witness + vectors
+        let sums = |points| msm::scratch_bytes(points, self.lanes, load.threads);
+        // The transform's scratch all the time. Three vectors while the quotient is computed; its coefficients and what
+        // their sum needs; then the other sums, whose full-width scalars and bases are gathered before.
+        let full = load.full + counts.inputs;
+        let gathered = full as u64 * (2 * SCALAR + 8 + size_of::<G2Affine>() as u64) + counts.aux as u64 / 8;
+        let most = (3 * SCALAR * domain).max(SCALAR * domain + sums(domain as usize).0).max(gathered + sums(full).1);
+        Bases::bytes_of(counts) + Ntt::scratch_bytes(counts.log_domain, self.lanes) + most
+    }
+
+    fn kept_memory(&self) -> u64 {
+        self.bases.lock().as_ref().map_or(0, |held| held.bytes())
     }
 
     fn load(&self, _: &dyn Constraints, parameters: &Parameters, _: usize, control: &Control) -> Result<()> {
-        control.stage(Stage::Parameters, None, || self.bases(parameters, control)).map(drop)
+        let load = || control.stage(Stage::Parameters, None, || self.bases(parameters, control));
+        control.compute(load).map(drop)
     }
 
     fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>> {
-        let bases = job.control.stage(Stage::Parameters, None, || self.bases(job.parameters, job.control))?;
-        let transform = Ntt::new(job.r1cs.log_domain(), self.lanes)?;
-        job.witnesses
-            .iter()
-            .enumerate()
-            .map(|(index, witness)| self.prove_one(job, &bases, &transform, witness, job.first_partition + index))
-            .collect()
+        job.control.compute(|| {
+            let bases = job.control.stage(Stage::Parameters, None, || self.bases(job.parameters, job.control))?;
+            let transform = Ntt::new(job.r1cs.log_domain(), self.lanes)?;
+            let one = |(index, witness)| self.prove_one(job, &bases, &transform, witness, job.first_partition + index);
+            job.witnesses.iter().enumerate().map(one).collect()
+        })
     }
 
     fn release(&self) {

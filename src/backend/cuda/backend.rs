@@ -1,16 +1,16 @@
 //! Proofs on one GPU.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use super::bench;
 use super::card::{devices, Card};
 use super::gpu::{why_none, Gpu};
-use super::memory_plan::CONSTRAINTS;
-use super::proof::{Resident, Wanted};
+use super::proof::{host_memory, Resident, Wanted};
 use crate::backend::accelerator::{Accelerators, Measurement};
-use crate::backend::{Backend, Device, Job};
+use crate::backend::{Backend, Device, Job, Load};
 use crate::error::Result;
-use crate::groth16::{Expected, Parameters, ProofParts};
+use crate::groth16::{Parameters, ProofParts};
 use crate::pipeline::Control;
 use crate::r1cs::Constraints;
 
@@ -19,6 +19,8 @@ pub(crate) struct CudaBackend {
     card: Card<Resident>,
     /// Bytes of the device's memory that may be used; what is free if there is no number.
     memory: Option<u64>,
+    /// Bytes of host memory that are kept.
+    kept: AtomicU64,
 }
 
 impl CudaBackend {
@@ -26,21 +28,21 @@ impl CudaBackend {
     pub fn open(device: &Device, memory: Option<u64>) -> Result<Self> {
         let card = Card::new(device);
         card.with(|_, _| Ok(()))?;
-        Ok(CudaBackend { card, memory })
+        Ok(CudaBackend { card, memory, kept: AtomicU64::new(0) })
     }
 }
-
-/// Bytes of pinned memory through which witnesses and bases go to the device.
-const STAGING: u64 = 320 << 20;
 
 impl Backend for CudaBackend {
     fn name(&self) -> &str {
         self.card.name()
     }
 
-    fn memory_needed(&self, expected: &Expected) -> u64 {
-        // Witnesses: a bit for each variable, and 2 % of them full-width.
-        expected.counts.aux as u64 + CONSTRAINTS + STAGING
+    fn host_memory(&self, load: &Load) -> u64 {
+        host_memory(load)
+    }
+
+    fn kept_memory(&self) -> u64 {
+        self.kept.load(Ordering::Relaxed)
     }
 
     fn device_memory(&self) -> u64 {
@@ -49,15 +51,24 @@ impl Backend for CudaBackend {
 
     fn load(&self, r1cs: &dyn Constraints, parameters: &Parameters, witnesses: usize, control: &Control) -> Result<()> {
         let wanted = Wanted { r1cs, parameters: Some(parameters), witnesses, memory: self.memory };
-        self.card.with(|gpu, resident| resident.load(gpu, &wanted, control))
+        self.card.with(|gpu, resident| {
+            let outcome = resident.load(gpu, &wanted, control);
+            self.kept.store(resident.host_bytes(), Ordering::Relaxed);
+            outcome
+        })
     }
 
     fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>> {
-        self.card.with(|gpu, resident| gpu.traced(job.control.trace(), || resident.prove(gpu, job, self.memory)))
+        self.card.with(|gpu, resident| {
+            let outcome = gpu.traced(job.control.trace(), || resident.prove(gpu, job, self.memory));
+            self.kept.store(resident.host_bytes(), Ordering::Relaxed);
+            outcome
+        })
     }
 
     fn release(&self) {
         self.card.release();
+        self.kept.store(0, Ordering::Relaxed);
     }
 }
 
@@ -71,6 +82,10 @@ impl Accelerators for CudaGpus {
 
     fn why_none(&self) -> String {
         why_none()
+    }
+
+    fn host_memory(&self, load: &Load) -> u64 {
+        host_memory(load)
     }
 
     fn open(&self, device: &Device, memory: Option<u64>) -> Result<Arc<dyn Backend>> {

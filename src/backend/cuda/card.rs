@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::gpu::Gpu;
+use super::gpu::{Gpu, WeakGpu};
 use super::selftest;
 use crate::backend::Device;
 use crate::error::Result;
@@ -15,6 +15,8 @@ pub(crate) struct Card<K> {
     ordinal: u32,
     name: String,
     open: Mutex<Option<Open<K>>>,
+    /// The open device, to be asked while it is in use.
+    watched: Mutex<WeakGpu>,
     /// Somebody wants its memory back and could not have it at once.
     wanted_back: AtomicBool,
 }
@@ -29,7 +31,8 @@ impl<K: Default> Card<K> {
     /// A device that is not open yet.
     pub fn new(device: &Device) -> Self {
         let (ordinal, name) = (device.ordinal, device.to_string());
-        Card { ordinal, name, open: Mutex::new(None), wanted_back: AtomicBool::new(false) }
+        let (open, watched, wanted_back) = (Mutex::new(None), Mutex::default(), AtomicBool::new(false));
+        Card { ordinal, name, open, watched, wanted_back }
     }
 
     /// How reports call it.
@@ -58,6 +61,7 @@ impl<K: Default> Card<K> {
     fn open(&self) -> Result<Open<K>> {
         let gpu = Gpu::open(self.ordinal)?;
         selftest::check(&gpu)?;
+        *self.watched.lock() = gpu.downgrade();
         log::debug!("{}: opened, the self-test passed", self.name);
         Ok(Open { kept: K::default(), gpu })
     }
@@ -83,9 +87,9 @@ impl<K: Default> Card<K> {
         }
     }
 
-    /// Bytes of the device's memory that are allocated for what is kept; 0 where it is not open or is busy.
+    /// Bytes of the device's memory that are allocated, also while somebody works there; 0 where it is not open.
     pub fn memory(&self) -> u64 {
-        self.open.try_lock().and_then(|slot| slot.as_ref().map(|open| open.gpu.allocated())).unwrap_or(0)
+        self.watched.lock().upgrade().map_or(0, |gpu| gpu.allocated())
     }
 }
 

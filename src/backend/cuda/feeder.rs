@@ -88,6 +88,11 @@ impl Ring {
         })
     }
 
+    /// Bytes of pinned memory.
+    pub fn bytes(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.bytes.len()).sum()
+    }
+
     /// Points of a group that a piece has room for.
     fn step<C: DeviceCurve>(&self) -> usize {
         self.pieces[0].bytes.len() / C::Host::BYTES
@@ -253,7 +258,8 @@ impl<'a> Feeder<'a> {
         piece.copied.synchronize()?;
         let waited = begin.elapsed();
         let bytes = &mut piece.bytes[..points.len() * C::Host::BYTES];
-        self.parameters.read_bytes(section, points.start, bytes, self.control)?;
+        let Feeder { parameters, control, .. } = self;
+        control.compute(|| parameters.read_bytes(section, points.start, bytes, control))?;
         self.waiting += waited;
         self.reading += begin.elapsed() - waited;
         Ok(())

@@ -16,7 +16,7 @@ pub mod gpu;
 mod host_bases;
 mod memory_plan;
 mod ntt;
-mod proof;
+pub(crate) mod proof;
 mod queries;
 mod quotient;
 pub(crate) mod seeded;

@@ -21,7 +21,7 @@ use super::shape::{HostTables, ShapeTables, Sizes};
 use super::steps::Steps;
 use super::sums::{read, sums_by_bit};
 use super::witness::{DeviceWitness, Staging};
-use crate::backend::Job;
+use crate::backend::{Job, Load};
 use crate::error::{Error, Result};
 use crate::groth16::{Counts, G1Section, Parameters, ProofParts};
 use crate::pipeline::{Control, Stage};
@@ -29,6 +29,19 @@ use crate::r1cs::{Constraints, Matrix, PartitionWitness};
 
 /// Memory that is left to the driver and to others.
 const RESERVE: u64 = 512 << 20;
+
+/// Bytes of host memory that proofs of one device take beside their witnesses: what is pinned for witnesses and bases on
+/// their way, and the tables of a new shape.
+pub(crate) fn host_memory(load: &Load) -> u64 {
+    let Load { counts, full, .. } = *load;
+    let sizes = Sizes { inputs: counts.inputs, aux: counts.aux, full, rows: 0, log_domain: counts.log_domain };
+    let tables = counts.aux as u64 / 4 + 32 * full as u64;
+    staging_bytes(sizes) + Ring::pinned_bytes(&counts) as u64 + tables
+}
+
+fn staging_bytes(sizes: Sizes) -> u64 {
+    (STAGINGS * sizes.witness_words() * size_of::<u64>()) as u64
+}
 
 /// What is kept between proofs.
 pub(super) struct Resident {
@@ -97,7 +110,7 @@ impl Resident {
         }
         gpu.queue_for(Stage::Shape.name(), None);
         let (tables, plan) = control.stage(Stage::Shape, None, || {
-            let tables = HostTables::of(r1cs)?;
+            let tables = control.compute(|| HostTables::of(r1cs))?;
             let free = usable_memory(gpu)?;
             let device = memory.map_or(free, |memory| memory.min(free));
             // The host's part of a proof was looked at when it was admitted.
@@ -119,6 +132,12 @@ impl Resident {
         let entries = entries(r1cs);
         self.work = Some(control.stage(Stage::Shape, None, || Work::new(gpu, &tables, entries, plan))?);
         Ok(())
+    }
+
+    /// Bytes of host memory that are kept.
+    pub fn host_bytes(&self) -> u64 {
+        let staging = self.work.as_ref().map_or(0, |work| staging_bytes(work.shape.sizes()));
+        staging + self.ring.as_ref().map_or(0, Ring::bytes) as u64
     }
 
     fn load_bases(&mut self, gpu: &Gpu, wanted: &Wanted<'_>, plan: &MemoryPlan, control: &Control) -> Result<()> {

@@ -42,6 +42,9 @@ struct Cli {
     /// Threads of the CPU backend [default: CUPOREP_THREADS, else one per core]
     #[arg(long, global = true, value_name = "N")]
     threads: Option<usize>,
+    /// Proofs in work on each GPU at once, from 1 to 64 [default: CUPOREP_GPU_WORKERS, else 2]
+    #[arg(long, global = true, value_name = "N")]
+    gpu_workers: Option<usize>,
     #[command(subcommand)]
     command: Command,
 }
@@ -114,6 +117,7 @@ fn run(cli: &Cli, output: &Output) -> Result<()> {
     let prover = Prover::new(Config {
         cache_dir: cli.cache.clone(),
         threads: cli.threads,
+        gpu_workers: cli.gpu_workers,
         device_memory: cli.command.vram(),
         ..Config::default()
     })?;

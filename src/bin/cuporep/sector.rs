@@ -1,13 +1,16 @@
 //! bench sector: proofs with INSECURE parameters that a GPU makes for itself.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use clap::Args;
 use cuporep::pipeline::{Control, Event};
 use cuporep::porep::SectorSize;
 use cuporep::{DeviceName, Error, FixedRandomness, ProveRequest, Prover, Result};
-use serde_json::json;
+use parking_lot::Mutex;
+use serde_json::{json, Value};
 
 use crate::input::{read_c1, read_proof};
 use crate::output::{ms, stage_times, Output};
@@ -34,6 +37,9 @@ pub struct SectorArgs {
     /// How many proofs to make; the first one also makes what later ones keep
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
+    /// How many of them at once: their rate is that of a node under load
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    at_once: u32,
     /// Fixed randomness for tests, two hexadecimal numbers; partition k uses R+k and S+k
     #[arg(long, value_name = "R,S")]
     insecure_randomness: Option<FixedRandomness>,
@@ -73,8 +79,7 @@ pub fn run(args: &SectorArgs, prover: &Prover, control: &Control, output: &Outpu
     }
 
     let mut text = format!("setup: {:.1} ms\n{}", ms(setup), lines(&setup_control.times()));
-    let mut runs = Vec::new();
-    for run in 1..=args.runs {
+    let prove = |run: u32| {
         let (begin, worked) = (Instant::now(), processor_seconds());
         let proof = prover.prove_insecurely(
             &gpu,
@@ -95,7 +100,7 @@ pub fn run(args: &SectorArgs, prover: &Prover, control: &Control, output: &Outpu
             return Err(Error::ProofInvalid { detail: "the proof verifies, but has not the expected bytes".into() });
         }
         let verdict = if same.is_some() { "verified, the expected bytes" } else { "verified" };
-        text += &format!(
+        let text = format!(
             "run {run}: {:.1} ms, {verdict}, {:.1} s of processor time, {} bytes on {}\n{}",
             ms(elapsed),
             worked.unwrap_or_default(),
@@ -103,7 +108,7 @@ pub fn run(args: &SectorArgs, prover: &Prover, control: &Control, output: &Outpu
             proof.device,
             lines(&proof.stages)
         );
-        runs.push(json!({
+        let run = json!({
             "ms": ms(elapsed),
             "processor_seconds": worked,
             "expected_bytes": same,
@@ -111,13 +116,41 @@ pub fn run(args: &SectorArgs, prover: &Prover, control: &Control, output: &Outpu
             "device_memory": proof.device_memory,
             "proof": hex::encode(&proof.bytes),
             "stages": stage_times(&proof.stages),
-        }));
-    }
+        });
+        Ok((text, run))
+    };
+    let begin = Instant::now();
+    let made = at_once(args.at_once, args.runs, prove)?;
+    let each = ms(begin.elapsed()) / f64::from(args.runs);
+    let (texts, runs): (Vec<String>, Vec<Value>) = made.into_iter().unzip();
+    text += &texts.concat();
+    text += &format!("one every {each:.1} ms, {} at once\n", args.at_once);
     let setup = json!({"ms": ms(setup), "stages": stage_times(&setup_control.times())});
     let memory = peak_memory();
     text += &format!("peak memory of the host, set-up included: {} MiB", memory.unwrap_or(0));
-    output.result(&text, &json!({"insecure": true, "setup": setup, "runs": runs, "peak_memory_mib": memory}))?;
+    output.result(
+        &text,
+        &json!({"insecure": true, "setup": setup, "runs": runs, "ms_each": each, "peak_memory_mib": memory}),
+    )?;
     trace.finish()
+}
+
+/// The outcomes of runs 1 to `runs`, so many at a time, in the order in which they end.
+fn at_once<T: Send>(threads: u32, runs: u32, run: impl Fn(u32) -> Result<T> + Sync) -> Result<Vec<T>> {
+    let (next, outcomes) = (AtomicU32::new(1), Mutex::new(Vec::new()));
+    let work = || loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number > runs {
+            return;
+        }
+        let outcome = run(number);
+        if outcome.is_err() {
+            next.store(runs + 1, Ordering::Relaxed);
+        }
+        outcomes.lock().push(outcome);
+    };
+    thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    outcomes.into_inner().into_iter().collect()
 }
 
 fn lines(stages: &[Event]) -> String {

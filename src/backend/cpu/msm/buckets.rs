@@ -39,6 +39,18 @@ const UNCUT: usize = 64;
 /// Pieces that are enough to advance together, where a few buckets have nearly all points.
 const ENOUGH: usize = 1024;
 
+/// Bytes that the lists and pieces of a window take: starts of both kinds of lists, references, pieces.
+pub(super) fn scratch_bytes(points: usize, buckets: usize) -> usize {
+    let pieces = (buckets + points / UNCUT).min(points);
+    size_of::<u32>() * (2 * buckets + points) + size_of::<Piece>() * pieces
+}
+
+/// Bytes of a task's rows.
+pub(super) fn rows_bytes<L: PointLane>() -> usize {
+    let block = L::BATCH * L::WIDTH;
+    block * (size_of::<L::Entry>() + 3 * size_of::<Reference>()) + 4 * L::BATCH * size_of::<L::Group>()
+}
+
 /// Adds to `sums[b]` the points of `table` whose digit has magnitude b + 1. `fresh` says that all sums are
 /// still at infinity.
 pub(super) fn accumulate<L: PointLane>(

@@ -72,6 +72,29 @@ pub fn msm_g2(bases: &[G2Affine], scalars: &[Scalar], lanes: Lanes, control: &Co
     }
 }
 
+/// Bytes that a sum of so many points takes beside points and scalars: in G1, and in G2.
+pub(super) fn scratch_bytes(points: usize, lanes: Lanes, threads: usize) -> (u64, u64) {
+    match lanes.best() {
+        #[cfg(target_arch = "x86_64")]
+        Best::Ifma => (scratch::<ifma::G1>(points, threads), scratch::<ifma::G2>(points, threads)),
+        Best::Portable => {
+            (scratch::<Portable<G1Affine>>(points, threads), scratch::<Portable<G2Affine>>(points, threads))
+        }
+    }
+}
+
+fn scratch<L: PointLane>(points: usize, threads: usize) -> u64 {
+    if points < FEW {
+        return 0;
+    }
+    let (windows, chunk) = (Windows::for_points(points), CHUNK.min(points));
+    let entry = size_of::<L::Entry>();
+    let sums = windows.count * windows.buckets() * entry;
+    let chunk_bytes = windows.count * chunk * size_of::<u32>() + chunk * entry;
+    let sorted = buckets::scratch_bytes(chunk, windows.buckets());
+    (sums + chunk_bytes + threads.min(windows.count) * sorted + threads * buckets::rows_bytes::<L>()) as u64
+}
+
 type Curve<L> = <<L as PointLane>::Point as AffinePoint>::Projective;
 
 fn sum<L: PointLane>(bases: &[L::Point], scalars: &[Scalar], control: &Control) -> Result<Curve<L>> {

@@ -81,6 +81,17 @@ impl Ntt {
         Ok(Ntt { log_size, engine })
     }
 
+    /// Bytes that transforms of a size keep, one running at a time.
+    pub(super) fn scratch_bytes(log_size: u32, lanes: Lanes) -> u64 {
+        let vector = match lanes.best() {
+            _ if log_size < SMALL => 0,
+            #[cfg(target_arch = "x86_64")]
+            Best::Ifma => size_of::<ifma::Registers>(),
+            Best::Portable => size_of::<portable::Scalars>(),
+        };
+        (vector as u64) << log_size >> 3
+    }
+
     fn run(&self, direction: Direction, values: &mut [Scalar], control: &Control) -> Result<()> {
         if values.len() != 1 << self.log_size {
             return Err(Error::internal(format!(

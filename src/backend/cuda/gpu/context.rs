@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 
@@ -28,6 +28,17 @@ const UNUSABLE_IMAGE: [i32; 5] = [200, 209, 218, 222, 223];
 /// An open device. Cheap to clone; the last clone, and the last of its buffers and streams, closes it.
 #[derive(Clone)]
 pub struct Gpu(pub(super) Arc<Context>);
+
+/// A device that is looked at only as long as it is open.
+#[derive(Default)]
+pub struct WeakGpu(Weak<Context>);
+
+impl WeakGpu {
+    /// The device if it is open; it stays so at least as long as the result lives.
+    pub fn upgrade(&self) -> Option<Gpu> {
+        self.0.upgrade().map(Gpu)
+    }
+}
 
 /// A context of our own: if an error spoils it, it can be destroyed without harm to other users of the device.
 pub(super) struct Context {
@@ -83,6 +94,11 @@ impl Gpu {
         context.check(driver.context_create.name, code)?;
         drop(Current { driver, not_send: PhantomData });
         Ok(Gpu(Arc::new(context)))
+    }
+
+    /// Does not keep the device open.
+    pub fn downgrade(&self) -> WeakGpu {
+        WeakGpu(Arc::downgrade(&self.0))
     }
 
     /// What is known of the device.

@@ -20,7 +20,7 @@ mod tests;
 mod tracer;
 
 pub use buffer::{Buffer, Span};
-pub use context::Gpu;
+pub use context::{Gpu, WeakGpu};
 pub use device::{properties_of_all, why_none, Limits, Properties};
 pub use launch::{args, Arg, Argument};
 pub use pinned::Pinned;
