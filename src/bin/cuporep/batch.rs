@@ -15,6 +15,7 @@ use cuporep::{Placement, ProveRequest, Prover, Result, SealProof};
 use serde_json::{json, Value};
 
 use crate::bench::median;
+use crate::bytes::show;
 use crate::input::read_c1;
 use crate::output::{ms, Output, OutputFile};
 use crate::usage::{peak_memory, processor_seconds};
@@ -35,6 +36,9 @@ pub struct BatchArgs {
     /// Where to prove: auto, cpu, gpu, or GPUs by number or UUID, separated by commas
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: Placement,
+    /// Bytes of memory that proofs may use on each GPU, e.g. 15GiB [default: what is free]
+    #[arg(long, value_name = "BYTES", value_parser = crate::bytes::parse)]
+    pub vram: Option<u64>,
     /// How many callers ask for proofs at once; several numbers, separated by commas, are measured one after the other
     #[arg(long, value_name = "N[,N..]", value_delimiter = ',', default_value = "1,2,4", value_parser = clap::value_parser!(u32).range(1..=1024))]
     concurrency: Vec<u32>,
@@ -107,15 +111,15 @@ impl Point {
         let ((call, call_most), (wait, wait_most)) = (seconds(&self.calls), seconds(&self.waits));
         let percent = |share: Option<f64>| share.map_or("-".into(), |share| format!("{:.0}", 100.0 * share));
         let processor = self.processor.map_or("-".into(), |all| format!("{:.2}", all / self.calls.len() as f64));
-        let host = self.host_peak.map_or("-".into(), |mebibytes| mebibytes.to_string());
+        let host = self.host_peak.map_or("-".into(), |mebibytes| show(mebibytes << 20));
+        let device = if self.device_peak == 0 { "-".into() } else { show(self.device_peak) };
         format!(
-            "{:>7} {:>9.3} {:>9.1} {call:>9.3} {call_most:>8.3} {wait:>9.3} {wait_most:>8.3} {processor:>10} {:>7} {:>6} {host:>9} {:>10}",
+            "{:>7} {:>9.3} {:>9.1} {call:>9.3} {call_most:>8.3} {wait:>9.3} {wait_most:>8.3} {processor:>12} {:>7} {:>6} {host:>11} {device:>11}",
             self.concurrency,
             self.each(),
             3600.0 / self.each(),
             percent(self.host_share()),
             percent(self.device_share()),
-            self.device_peak >> 20,
         )
     }
 
@@ -143,7 +147,9 @@ impl Point {
     }
 }
 
-const HEAD: &str = "at once   s/proof   proofs/h    call s:    most   queue s:    most  cpu s/proof  host %  gpu %  host MiB  device MiB";
+/// Medians, and the most.
+const HEAD: &str =
+    "at once   s/proof  proofs/h   call, s     most   wait, s     most  cpu s/proof  host %  gpu %   host peak    gpu peak";
 
 pub fn run(args: &BatchArgs, prover: &Prover, control: &Control, output: &Output) -> Result<()> {
     let c1 = read_c1(&args.sector.c1)?;

@@ -57,6 +57,7 @@ impl BenchCommand {
     pub fn vram(&self) -> Option<u64> {
         match self {
             BenchCommand::Stages(args) => args.on.vram,
+            BenchCommand::Batch(args) => args.vram,
             BenchCommand::Kernels(_) | BenchCommand::Fabricate(_) => None,
             #[cfg(feature = "cuda")]
             BenchCommand::Sector(args) => args.vram,
