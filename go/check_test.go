@@ -151,6 +151,31 @@ func TestFailuresOfParametersMemoryAndDevices(t *testing.T) {
 	wants(t, Evict(2047), CodeArgument)
 }
 
+func TestMetricsCountProofs(t *testing.T) {
+	prover, err := NewProver(Config{ParameterDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prover.Close()
+	_, _, err = prover.ProvePoRep(background, fixture(t, interactive))
+	wants(t, err, CodeParamsMissing)
+	text, err := prover.Metrics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"# TYPE cuporep_stage_duration_seconds histogram",
+		`cuporep_proofs_total{backend="none",kind="V1_1",result="parameters",size="2KiB"} 1`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("%q is not in\n%s", line, text)
+		}
+	}
+	if _, err := Metrics(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAClosedProverRefusesCallsAndOneInUseIsFreedAfterThem(t *testing.T) {
 	prover, err := NewProver(Config{Threads: 1})
 	if err != nil {
@@ -164,6 +189,8 @@ func TestAClosedProverRefusesCallsAndOneInUseIsFreedAfterThem(t *testing.T) {
 	_, err = prover.Check(background, request)
 	wants(t, err, CodeClosed)
 	wants(t, prover.Release(), CodeClosed)
+	_, err = prover.Metrics()
+	wants(t, err, CodeClosed)
 	prover.Close()
 }
 
@@ -263,7 +290,8 @@ func TestTheLogComesToOneFunctionAndAPanicInItEndsIt(t *testing.T) {
 	}
 	set(LogInfo, add)
 	fail()
-	if text := strings.Join(lines, "\n"); !strings.Contains(text, interactive) || !strings.Contains(text, "cuporep::") {
+	if text := strings.Join(lines, "\n"); !strings.Contains(text, interactive) || !strings.Contains(text, "cuporep::") ||
+		!strings.Contains(text, " failed class=input code=107 ms=") {
 		t.Errorf("log: %s", text)
 	}
 	wants(t, SetLog(99, add), CodeArgument)

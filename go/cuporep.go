@@ -74,6 +74,15 @@ func Release() error {
 	return prover.Release()
 }
 
+// Metrics is Prover.Metrics of the process's prover.
+func Metrics() (string, error) {
+	prover, err := Default()
+	if err != nil {
+		return "", err
+	}
+	return prover.Metrics()
+}
+
 // Devices lists the devices that can make proofs. Without any, proofs are made on the CPU.
 func Devices() ([]Device, error) { return nativeDevices() }
 

@@ -135,6 +135,10 @@ enum cuporep_status
      */
     CUPOREP_STATUS_PROOF_BUFFER = 113,
     /**
+     * The buffer for a text is too small; the needed length was reported.
+     */
+    CUPOREP_STATUS_TEXT_BUFFER = 114,
+    /**
      * A parameter file does not exist.
      */
     CUPOREP_STATUS_PARAMS_MISSING = 200,
@@ -875,6 +879,23 @@ int32_t cuporep_prover_shutdown(const struct cuporep_prover *prover,
                                 char *err,
                                 size_t err_cap,
                                 uint64_t drain_ms);
+
+/**
+ * What the prover has done and how it is: counters, histograms and gauges in Prometheus' text format (version 0.0.4), to
+ * be served to a scraper as it is. Cheap, and waits for no proof. The metrics are listed in the documentation of the
+ * Rust function `Prover::metrics` and in the README. For prove_porep() use the handle of cuporep_prover_default().
+ *
+ * Returns: 0, or CUPOREP_STATUS_TEXT_BUFFER.
+ * Out:     text: UTF-8 without a final NUL; unchanged on failure. NULL with 0 asks for the length.
+ *          text_len: bytes of the text. If text_cap is too small, the needed length, and some more a moment later:
+ *          call in a loop, or with room to spare (16 KiB hold it on most machines). 0 on all other failures.
+ */
+int32_t cuporep_prover_metrics(const struct cuporep_prover *prover,
+                               char *text,
+                               size_t text_cap,
+                               size_t *text_len,
+                               char *err,
+                               size_t err_cap);
 
 /**
  * The version of the library, such as `0.1.0`.

@@ -4,7 +4,7 @@
 // ProvePoRep is the same with a context, progress and a report. These and the other functions of the package use one
 // prover for the whole process, which keeps parameters between calls; NewProver makes others.
 //
-// Every error of the package is an *Error.
+// Every error of the package is an *Error. Metrics is for Prometheus; the module in the folder prometheus has a collector.
 //
 // # Building
 //

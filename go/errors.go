@@ -59,6 +59,7 @@ const (
 	CodeProofInvalid Code = 111 // a proof to be verified is not valid
 	CodeUnsatisfied  Code = 112 // the witness does not satisfy the circuit
 	CodeProofBuffer  Code = 113 // the proof buffer is too small
+	CodeTextBuffer   Code = 114 // the buffer for a text is too small
 	CodeClosed       Code = 190 // the prover is closed
 
 	CodeParamsMissing Code = 200 // a parameter file does not exist

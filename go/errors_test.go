@@ -23,7 +23,7 @@ var codes = map[string]Code{
 	"PARAMS_REFUSED": CodeParamsRefused, "MEMORY": CodeMemory, "IO": CodeIo, "DEVICE": CodeDevice,
 	"DEVICE_CALL": CodeDeviceCall, "DEVICE_LOST": CodeDeviceLost, "SHUT_DOWN": CodeShutDown,
 	"CANCELLED": CodeCancelled, "DEADLINE": CodeDeadline, "INTERNAL": CodeInternal, "PANIC": CodePanic,
-	"SELF_CHECK": CodeSelfCheck, "TRANSFORM": CodeTransform,
+	"SELF_CHECK": CodeSelfCheck, "TRANSFORM": CodeTransform, "TEXT_BUFFER": CodeTextBuffer,
 	"closed": CodeClosed, "not linked": CodeNotLinked, "version": CodeVersion,
 }
 

@@ -169,6 +169,28 @@ func (n *native) shutdown(drain uint64) (stopped bool, err error) {
 	return number != 0, err
 }
 
+func (n *native) metrics() (string, error) {
+	// More than the text of a prover with a few GPUs.
+	buffer := make([]byte, 1<<14)
+	for {
+		var length C.size_t
+		err := invoke(func(err *C.char, errCap C.size_t) C.int32_t {
+			return C.cuporep_prover_metrics(n.handle, (*C.char)(unsafe.Pointer(unsafe.SliceData(buffer))),
+				C.size_t(len(buffer)), &length, err, errCap)
+		})
+		var failed *Error
+		if errors.As(err, &failed) && failed.Code == CodeTextBuffer {
+			// It may have grown by the next call.
+			buffer = make([]byte, 2*length)
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		return string(buffer[:length]), nil
+	}
+}
+
 func nativeDevices() ([]Device, error) {
 	var count C.size_t
 	err := invoke(func(err *C.char, errCap C.size_t) C.int32_t { return C.cuporep_devices(&count, err, errCap) })

@@ -23,6 +23,7 @@ func (*native) preload(context.Context, uint64) error                           
 func (*native) evict(uint64) error                                              { return notLinked() }
 func (*native) release() error                                                  { return notLinked() }
 func (*native) shutdown(uint64) (bool, error)                                   { return false, notLinked() }
+func (*native) metrics() (string, error)                                        { return "", notLinked() }
 func nativeDevices() ([]Device, error)                                          { return nil, notLinked() }
 func nativeVersion() string                                                     { return "" }
 func nativeFeatures() string                                                    { return "" }

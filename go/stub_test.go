@@ -18,10 +18,11 @@ func TestWithoutTheLibraryEverythingFailsWithOneTypedError(t *testing.T) {
 	_, length := ProofLen(8)
 	_, made := NewProver(Config{})
 	_, process := Default()
+	_, metrics := Metrics()
 	for name, err := range map[string]error{
 		"ProvePoRep": prove, "SealCommitPhase2": phase2, "SealCommitPhase2CircuitProofs": circuitProofs,
 		"Check": check, "Verify": Verify(ctx, Request{}, nil), "Preload": Preload(ctx, 2048), "Evict": Evict(2048),
-		"Release": Release(), "Devices": devices, "ProofLen": length, "NewProver": made, "Default": process,
+		"Release": Release(), "Devices": devices, "ProofLen": length, "NewProver": made, "Default": process, "Metrics": metrics,
 		"SetLog": SetLog(LogOff, nil),
 	} {
 		var found *Error

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests the Go package and its example with the archive of `make go`; `make go-test` does both.
 #
-# Needs Go, gcc, xz and cargo. Makes insecure parameters (1.1 GB) below the target directory, once; the Rust tests use
+# Needs Go, gcc, xz and cargo, and a module proxy for the tests of the collector. Makes insecure parameters (1.1 GB) below the target directory, once; the Rust tests use
 # the same.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -9,7 +9,8 @@ root=$(realpath ..)
 test -f libcuporep.a || { echo "go/test.sh: run \`make go\` first" >&2; exit 1; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# No module but ours is needed, and none of the caller's settings may change what is tested.
+# The package needs no module but ours, and none of the caller's settings may change what is tested.
+modules=$(go env GOPROXY)
 export GOPROXY=off GOFLAGS=-mod=mod GOTOOLCHAIN=local
 unset BELLMAN_NO_GPU CUPOREP_THREADS CUPOREP_MEMORY CUPOREP_GPU_WORKERS CUPOREP_CACHE_DIR FIL_PROOFS_PARAMETER_CACHE
 
@@ -30,6 +31,9 @@ unformatted=$(gofmt -l . "$root/examples/go")
 [ -z "$unformatted" ] || fail "run gofmt on: $unformatted"
 go vet ./...
 (cd "$root/examples/go" && go vet ./...)
+# The collector, a module of its own, needs client_golang.
+prometheus() { (cd prometheus && GOPROXY=$modules GOFLAGS=-mod=readonly "$@"); }
+prometheus go vet ./...
 
 step without the library
 CGO_ENABLED=0 go vet ./...
@@ -45,6 +49,10 @@ step tests
 go test -count=1 -timeout 30m -v ./... >"$work/log" 2>&1 || { cat "$work/log"; fail tests; }
 grep -E '^(---|ok|    [a-z_]+\.go)' "$work/log"
 ! grep -q -- '--- SKIP' "$work/log" || fail "a test was skipped"
+
+step tests of the collector
+prometheus go test -count=1 ./...
+CGO_ENABLED=0 prometheus go test -count=1 ./...
 
 step tests with the race detector
 go test -count=1 -timeout 30m -race ./...

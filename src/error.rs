@@ -143,6 +143,10 @@ pub enum Error {
     #[error("the proof buffer holds {given} bytes, the proof has {needed}; call again with a larger one")]
     ProofBuffer { needed: usize, given: usize },
 
+    /// The caller's buffer cannot hold a text.
+    #[error("the buffer holds {given} bytes, the text has {needed}; call again with a larger one")]
+    TextBuffer { needed: usize, given: usize },
+
     /// A parameter file or directory does not exist.
     #[error("parameter file {} does not exist; set {variable} or pass the directory that holds it", path.display())]
     ParamsMissing { path: PathBuf, variable: &'static str },
@@ -242,6 +246,7 @@ impl Error {
             Error::ProofInvalid { .. } => 111,
             Error::Unsatisfied { .. } => 112,
             Error::ProofBuffer { .. } => 113,
+            Error::TextBuffer { .. } => 114,
             Error::ParamsMissing { .. } => 200,
             Error::ParamsRead { .. } => 201,
             Error::ParamsSize { .. } => 202,

@@ -47,6 +47,7 @@ pub mod error;
 pub mod ffi;
 pub mod groth16;
 mod memory;
+mod metrics;
 mod panics;
 pub mod pipeline;
 pub mod porep;

@@ -10,6 +10,8 @@ mod lanes;
 #[cfg(test)]
 mod many_tests;
 mod measure;
+#[cfg(test)]
+mod metrics_tests;
 mod parameters;
 mod partitions;
 mod placement;
@@ -39,6 +41,7 @@ use crate::backend::Load;
 use crate::environment;
 use crate::error::{Error, Result};
 use crate::groth16::{Counts, Parameters, PreparedVerifyingKey, PROOF_BYTES};
+use crate::metrics::{Metrics, What};
 use crate::panics;
 use crate::pipeline::{return_freed_memory, Admission, Control, Grant, Queue, Stage, Wish};
 use crate::porep::{self, C1Output, CheckedC1, Fabricated, Fabrication, ProofKind, RegisteredProof, SectorSize};
@@ -54,6 +57,8 @@ use threads::side_by_side;
 #[cfg(feature = "cuda")]
 pub use gpu_plan::{plan_gpu, PlanRequest};
 pub use measure::{measure_kernels, MEASURED_SIZES};
+pub(crate) use request::SEPARATOR;
+
 pub use placement::{devices, why_no_devices, DeviceName, Placement, Policy};
 pub use request::{Config, Fallback, FixedRandomness, ParameterReport, ProveRequest, SealProof};
 #[cfg(feature = "cuda")]
@@ -95,6 +100,7 @@ pub struct Prover {
     recording: Queue,
     admission: Admission,
     calls: Calls,
+    metrics: Arc<Metrics>,
 }
 
 /// Parameters, and their verifying key made ready.
@@ -108,6 +114,12 @@ impl fmt::Debug for Prover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prover").field("placement", &self.placement).finish_non_exhaustive()
     }
+}
+
+/// What the log lines of a proof begin with.
+fn subject(request: &ProveRequest<'_>) -> String {
+    let miner = request.miner.map_or_else(|| "unknown".to_owned(), |miner| miner.to_string());
+    format!("proof id={:?} sector={} miner={miner}", request.control.request_id(), request.sector)
 }
 
 impl Prover {
@@ -153,6 +165,7 @@ impl Prover {
             recording: Queue::default(),
             admission: Admission::new(workers, memory),
             calls: Calls::default(),
+            metrics: Arc::new(Metrics::new()?),
         })
     }
 
@@ -224,19 +237,24 @@ impl Prover {
         accept: impl FnOnce(&CheckedC1) -> Result<()>,
     ) -> Result<SealProof> {
         let begin = Instant::now();
-        let id = request.control.request_id();
-        let miner = request.miner.map_or_else(|| "unknown".to_owned(), |miner| miner.to_string());
-        let sector = format_args!("sector {} of miner {miner}", request.sector);
-        log::debug!(
-            "proof {id:?} of {sector}: begins, {:?}, priority {}",
-            request.placement,
-            request.control.priority()
-        );
-        let outcome = self.prove_logged(request, accept);
+        let subject = subject(request);
+        log::debug!("{subject} begins, {:?}, priority {}", request.placement, request.control.priority());
+        let control = request.control.clone().with_subject(subject.as_str());
+        let request = ProveRequest { control, ..request.clone() };
+        let mut what = None;
+        let outcome = self.prove_logged(&request, |c1| {
+            what = Some(What::from(c1.registered_proof()));
+            accept(c1)
+        });
+        let elapsed = begin.elapsed();
+        let ms = elapsed.as_secs_f64() * 1e3;
         match &outcome {
-            Ok(proof) => log::info!("proof {id:?} of {sector}: made on {} in {:.1?}", proof.device, begin.elapsed()),
-            Err(error) => log::info!("proof {id:?} of {sector}: failed after {:.1?}: {error}", begin.elapsed()),
+            Ok(proof) => log::info!("{subject} made device={:?} ms={ms:.1}", proof.device),
+            Err(error) => {
+                log::info!("{subject} failed class={} code={} ms={ms:.1}: {error}", error.class(), error.code());
+            }
         }
+        self.metrics.proof_ended(what, outcome.as_ref().map(|proof| proof.device.as_str()), elapsed);
         outcome
     }
 
@@ -354,8 +372,10 @@ impl Prover {
         control: &Control,
     ) -> Result<Made> {
         let (_call, control) = self.begin(control)?;
+        let subject = format!("circuit id={:?}", control.request_id());
+        let control = control.with_subject(subject);
         let began = Instant::now();
-        panics::guard(|| {
+        let outcome = panics::guard(|| {
             // A circuit gives its values once; they are kept if the proof has to wait again.
             let (circuit, made) = (Mutex::new(Some(circuit)), Mutex::new(None));
             let witnesses = |control: &Control| {
@@ -385,7 +405,10 @@ impl Prover {
                 uses: Vec::new(),
                 witnesses: &witnesses,
             })
-        })
+        });
+        let made = outcome.as_ref().map(|made| made.device.as_str());
+        self.metrics.proof_ended(Some(What::CIRCUIT), made, began.elapsed());
+        outcome
     }
 
     /// The directory of the parameters where a request names none.
@@ -486,7 +509,10 @@ impl Prover {
     /// Begins a call: what it is to be controlled by.
     fn begin(&self, control: &Control) -> Result<(calls::Call<'_>, Control)> {
         let call = self.calls.begin()?;
-        Ok((call, self.calls.watch(control.clone()).with_threads(self.pool.clone())))
+        Ok((
+            call,
+            self.calls.watch(control.clone()).with_threads(self.pool.clone()).with_observer(self.metrics.clone()),
+        ))
     }
 
     /// Waits until a call may begin.
@@ -502,6 +528,31 @@ impl Prover {
     /// Refuses such work if it can never fit.
     fn require_bytes(&self, what: &str, bytes: u64) -> Result<()> {
         self.admission.possible(&wish_of_bytes(what, bytes))
+    }
+
+    /// What this prover has done and how it is, in Prometheus' text format (version 0.0.4), to be served to a scraper as
+    /// `text/plain; version=0.0.4`. Cheap, and waits for no proof.
+    ///
+    /// | name | type | labels | what it is |
+    /// |---|---|---|---|
+    /// | `cuporep_proofs_total` | counter | `kind`, `size`, `backend`, `result` | proofs that ended. `kind`: `V1`, `V1_1`, `synthetic`, `non-interactive`, or `circuit`; `size`: as in `32GiB`, or `none` for a circuit; both `unknown` where the input was refused. `backend`: `cpu`, `cuda`, `cuda+cpu`, or `none` for a failure. `result`: `ok`, or the error's [class](crate::Class::name) |
+    /// | `cuporep_proof_duration_seconds` | histogram | | from call to verified bytes, of proofs that were made |
+    /// | `cuporep_stage_duration_seconds` | histogram | `stage` | [stages](crate::pipeline::Stage::name) that ended, each partition by itself |
+    /// | `cuporep_verify_failures_total` | counter | `device` | partitions' proofs that did not verify and were withheld |
+    /// | `cuporep_fallbacks_total` | counter | `from`, `to`, `reason` | attempts that failed on a device; `to` made the proof (`several` devices, or `none` did), `reason` is the error's [number](crate::Error::code) |
+    /// | `cuporep_queue_depth` | gauge | | calls that wait |
+    /// | `cuporep_queue_wait_seconds` | histogram | | waits of calls that got their turn |
+    /// | `cuporep_inflight_partitions` | gauge | `device` | partitions in work |
+    /// | `cuporep_device_up` | gauge | `uuid` | 0 while a GPU is passed over since it failed |
+    /// | `cuporep_device_memory_bytes` | gauge | `uuid`, `use` | `held`: allocated by this prover |
+    /// | `cuporep_host_memory_bytes` | gauge | `use` | `reserved` now, `peak`: the most ever, `limit`: what may be |
+    /// | `cuporep_params_load_seconds` | histogram | | reading and decoding of parameters that were not loaded |
+    /// | `cuporep_build_info` | gauge | `version`, `features` | 1 |
+    ///
+    /// Devices are called by their UUIDs, the CPU `cpu`. Labels take a few fixed values or name devices, never free text;
+    /// one that was never counted has no line.
+    pub fn metrics(&self) -> Result<String> {
+        self.metrics.text(&self.status())
     }
 
     /// Runs `work` on the prover's own threads; a panic in it becomes an error.

@@ -275,6 +275,32 @@ fn a_fabricated_c1_output_is_accepted_with_the_ids_that_are_printed() {
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1, "nothing of a refused one stays");
 }
 
+#[test]
+fn a_batch_is_measured_and_drawn() {
+    let params = test_parameters(SectorSize::KiB2).to_str().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let plot = scratch.path().join("batch.svg");
+    let batch = |plot: &str| {
+        let options = ["--params", params, "--device", "cpu", "--concurrency", "2", "--proofs", "2", "--plot", plot];
+        run(&with_sector(&["--json", "bench", "batch", "--c1", &small_c1()], &options))
+    };
+    let output = batch("/nonexistent/batch.svg");
+    assert_eq!((output.status.code(), json(&output)["error"]["code"].as_i64()), (Some(4), Some(301)));
+
+    let measured = json(&batch(plot.to_str().unwrap()));
+    assert_eq!((&measured["device"], &measured["proofs"]), (&"cpu".into(), &2.into()));
+    let points = measured["points"].as_array().unwrap();
+    assert_eq!((points.len(), &points[0]["concurrency"]), (1, &2.into()));
+    let figure = |name: &str| points[0][name].as_f64().unwrap_or_else(|| panic!("{name}: {measured}"));
+    assert!(figure("wall_ms") >= figure("call_max_ms") && figure("call_max_ms") >= figure("call_median_ms"));
+    assert!((figure("ms_per_proof") - figure("wall_ms") / 2.0).abs() < 1e-6);
+    assert!(figure("queue_max_ms") >= figure("queue_median_ms") && figure("processor_seconds") > 1.0);
+    assert!((0.1..=1.1).contains(&figure("host_busy")) && figure("host_peak_mib") > 100.0);
+    let drawn = std::fs::read_to_string(&plot).unwrap();
+    assert!(drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n") && drawn.contains("2 at once"), "{drawn}");
+    assert!(drawn.contains("<polyline ") && !drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+}
+
 /// The emulated GPU, for who asks for it only.
 #[cfg(feature = "emulator")]
 mod emulated {

@@ -30,6 +30,13 @@ impl fmt::Display for Device {
 }
 
 impl Device {
+    /// What metrics call a device of this name (as displayed): the UUID, since numbers change with what is visible to a
+    /// process; `cpu` as it is.
+    pub(crate) fn label(name: &str) -> &str {
+        let uuid = name.rsplit_once('(').and_then(|(_, end)| end.strip_suffix(')'));
+        uuid.unwrap_or(name)
+    }
+
     /// Bytes of its memory that nobody holds now; `None` where it cannot be asked. Opens the device for a moment.
     pub fn free_memory(&self) -> Option<u64> {
         #[cfg(feature = "cuda")]

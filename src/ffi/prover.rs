@@ -81,7 +81,7 @@ pub unsafe extern "C" fn prove_porep(
     // SAFETY: the caller's promise.
     unsafe {
         boundary(err, err_cap, || {
-            let buffer = ProofBuffer::new(proof, proof_cap, proof_len)?;
+            let buffer = Buffer::of_proof(proof, proof_cap, proof_len)?;
             let request = request::request(&raw const request)?;
             prove(&*default_prover()?, buffer, None, &request)
         })
@@ -176,7 +176,7 @@ pub unsafe extern "C" fn cuporep_prover_prove(
     // SAFETY: the caller's promise.
     unsafe {
         boundary(err, err_cap, || {
-            let buffer = ProofBuffer::new(proof, proof_cap, proof_len)?;
+            let buffer = Buffer::of_proof(proof, proof_cap, proof_len)?;
             let report = Output::new(report)?;
             let prover = handle("prover", prover)?.get()?;
             prove(&prover, buffer, Some(&report), &request::request(request)?)
@@ -338,31 +338,88 @@ pub unsafe extern "C" fn cuporep_prover_shutdown(
     }
 }
 
-/// Where a proof goes.
-struct ProofBuffer<'a> {
+/// What the prover has done and how it is: counters, histograms and gauges in Prometheus' text format (version 0.0.4), to
+/// be served to a scraper as it is. Cheap, and waits for no proof. The metrics are listed in the documentation of the
+/// Rust function `Prover::metrics` and in the README. For prove_porep() use the handle of cuporep_prover_default().
+///
+/// Returns: 0, or CUPOREP_STATUS_TEXT_BUFFER.
+/// Out:     text: UTF-8 without a final NUL; unchanged on failure. NULL with 0 asks for the length.
+///          text_len: bytes of the text. If text_cap is too small, the needed length, and some more a moment later:
+///          call in a loop, or with room to spare (16 KiB hold it on most machines). 0 on all other failures.
+#[no_mangle]
+pub unsafe extern "C" fn cuporep_prover_metrics(
+    prover: *const cuporep_prover,
+    text: *mut c_char,
+    text_cap: usize,
+    text_len: *mut usize,
+    err: *mut c_char,
+    err_cap: usize,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        boundary(err, err_cap, || {
+            let buffer = Buffer::new(("text", "text_len"), text.cast(), text_cap, text_len)?;
+            let text = handle("prover", prover)?.get()?.metrics()?;
+            let (needed, given) = (text.len(), buffer.capacity);
+            if needed > given {
+                *buffer.length = needed;
+                return Err(Error::TextBuffer { needed, given });
+            }
+            buffer.write(text.as_bytes());
+            Ok(())
+        })
+    }
+}
+
+/// Where a proof or a text goes.
+struct Buffer<'a> {
     pointer: *mut u8,
     capacity: usize,
     length: &'a mut usize,
 }
 
-impl ProofBuffer<'_> {
+impl<'a> Buffer<'a> {
+    /// For a proof.
+    ///
+    /// # Safety
+    /// As [`Buffer::new`].
+    unsafe fn of_proof(pointer: *mut u8, capacity: usize, length: *mut usize) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { Buffer::new(("proof", "proof_len"), pointer, capacity, length) }
+    }
+
+    /// With the names of the pointer and of the length.
+    ///
     /// # Safety
     /// `pointer` is NULL or has `capacity` writable bytes; `length` is NULL or writable.
-    unsafe fn new(pointer: *mut u8, capacity: usize, length: *mut usize) -> Result<Self> {
+    unsafe fn new(
+        names: (&'static str, &'static str),
+        pointer: *mut u8,
+        capacity: usize,
+        length: *mut usize,
+    ) -> Result<Self> {
         // SAFETY: the caller's promise.
-        let length = unsafe { output("proof_len", length) }?;
+        let length = unsafe { output(names.1, length) }?;
         *length = 0;
         if pointer.is_null() && capacity != 0 {
             let detail = format!("is NULL with capacity {capacity}");
-            return Err(Error::Argument { name: "proof", detail });
+            return Err(Error::Argument { name: names.0, detail });
         }
-        Ok(ProofBuffer { pointer, capacity, length })
+        Ok(Buffer { pointer, capacity, length })
+    }
+
+    /// Writes bytes for which there is room, and their length.
+    fn write(self, bytes: &[u8]) {
+        assert!(bytes.len() <= self.capacity);
+        // SAFETY: the buffer has the room, by the promise of `Buffer::new`.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.pointer, bytes.len()) };
+        *self.length = bytes.len();
     }
 }
 
 fn prove(
     prover: &Prover,
-    buffer: ProofBuffer<'_>,
+    buffer: Buffer<'_>,
     report: Option<&Output<cuporep_report>>,
     request: &Request<'_>,
 ) -> Result<()> {
@@ -386,9 +443,7 @@ fn prove(
     if bytes.len() > buffer.capacity {
         return Err(Error::internal(format!("a proof of {} bytes where fewer were announced", bytes.len())));
     }
-    // SAFETY: the buffer has the room, by the promise of `ProofBuffer::new`.
-    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.pointer, bytes.len()) };
-    *buffer.length = bytes.len();
+    buffer.write(&bytes);
     Ok(())
 }
 

@@ -36,6 +36,8 @@ pub enum cuporep_status {
     Unsatisfied = 112,
     /// The proof buffer is too small; the needed length was reported.
     ProofBuffer = 113,
+    /// The buffer for a text is too small; the needed length was reported.
+    TextBuffer = 114,
     /// A parameter file does not exist.
     ParamsMissing = 200,
     /// A parameter file cannot be read.
@@ -206,6 +208,7 @@ mod tests {
             Error::ProofInvalid { .. } => cuporep_status::ProofInvalid,
             Error::Unsatisfied { .. } => cuporep_status::Unsatisfied,
             Error::ProofBuffer { .. } => cuporep_status::ProofBuffer,
+            Error::TextBuffer { .. } => cuporep_status::TextBuffer,
             Error::ParamsMissing { .. } => cuporep_status::ParamsMissing,
             Error::ParamsRead { .. } => cuporep_status::ParamsRead,
             Error::ParamsSize { .. } => cuporep_status::ParamsSize,
@@ -247,6 +250,7 @@ mod tests {
             Error::ProofInvalid { detail: text() },
             Error::Unsatisfied { detail: text() },
             Error::ProofBuffer { needed: 0, given: 0 },
+            Error::TextBuffer { needed: 0, given: 0 },
             Error::ParamsMissing { path: path(), variable: "" },
             Error::ParamsRead { path: path(), source: source() },
             Error::ParamsSize { path: path(), expected: 0, actual: 0, hint: text() },

@@ -117,6 +117,18 @@ pub(crate) enum Halt {
     Elsewhere,
 }
 
+/// Is told what calls have done.
+pub(crate) trait Observer: Send + Sync {
+    /// A stage ended.
+    fn stage_ended(&self, stage: Stage, elapsed: Duration);
+
+    /// Parameters were read that were not loaded yet.
+    fn parameters_loaded(&self, elapsed: Duration);
+
+    /// A proof that was made on a device did not verify.
+    fn verify_failed(&self, device: &str);
+}
+
 /// What a call carries through all its stages.
 #[derive(Clone, Default)]
 pub struct Control {
@@ -129,6 +141,8 @@ pub struct Control {
     trace: Option<Trace>,
     halts: Vec<(CancelToken, Halt)>,
     threads: Option<Arc<rayon::ThreadPool>>,
+    subject: Option<Arc<str>>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl Control {
@@ -208,6 +222,32 @@ impl Control {
         self.deadline
     }
 
+    /// What the call's log lines begin with, such as its sector.
+    #[must_use]
+    pub(crate) fn with_subject(mut self, subject: impl Into<Arc<str>>) -> Self {
+        self.subject = Some(subject.into());
+        self
+    }
+
+    /// Also names the device that works for the call.
+    #[must_use]
+    pub(crate) fn on_device(self, device: &str) -> Self {
+        let subject = format!("{} device={device:?}", self.subject());
+        self.with_subject(subject)
+    }
+
+    /// Tells an observer what is done.
+    #[must_use]
+    pub(crate) fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// What the call's log lines begin with.
+    pub(crate) fn subject(&self) -> &str {
+        self.subject.as_deref().unwrap_or("call")
+    }
+
     /// Where what runs is collected.
     pub fn trace(&self) -> Option<&Trace> {
         self.trace.as_ref()
@@ -264,9 +304,22 @@ impl Control {
 
     /// Reports its end, and keeps its time.
     pub(crate) fn end(&self, stage: Stage, partition: Option<usize>, elapsed: Duration) {
+        let ms = elapsed.as_secs_f64() * 1e3;
+        match partition {
+            Some(partition) => log::debug!("{} partition={partition} stage={stage} ms={ms:.1}", self.subject()),
+            None => log::debug!("{} stage={stage} ms={ms:.1}", self.subject()),
+        }
+        self.observe(|observer| observer.stage_ended(stage, elapsed));
         let event = Event { stage, partition, elapsed: Some(elapsed) };
         self.times.lock().push(event.clone());
         self.report(event);
+    }
+
+    /// Tells the observer something, if there is one.
+    pub(crate) fn observe(&self, tell: impl FnOnce(&dyn Observer)) {
+        if let Some(observer) = &self.observer {
+            tell(&**observer);
+        }
     }
 
     /// The ended stages so far, in the order in which they ended.
@@ -303,5 +356,48 @@ impl fmt::Debug for Control {
             .field("priority", &self.priority)
             .field("request_id", &self.request_id)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Told(Mutex<Vec<String>>);
+
+    impl Observer for Told {
+        fn stage_ended(&self, stage: Stage, _: Duration) {
+            self.0.lock().push(stage.to_string());
+        }
+
+        fn parameters_loaded(&self, _: Duration) {
+            self.0.lock().push("loaded".into());
+        }
+
+        fn verify_failed(&self, device: &str) {
+            self.0.lock().push(device.into());
+        }
+    }
+
+    #[test]
+    fn an_observer_is_told_what_ended_by_all_that_is_made_of_its_control() {
+        let told = Arc::new(Told::default());
+        let control = Control::new().with_observer(told.clone());
+        control.stage(Stage::Check, None, || Ok(())).unwrap();
+        control.fresh_times().on_device("cpu").stage(Stage::Witness, Some(3), || Ok(())).unwrap();
+        control.stage(Stage::SumH, None, || Err::<(), _>(Error::internal("not ended"))).unwrap_err();
+        control.observe(|observer| observer.verify_failed("gpu"));
+        Control::new().stage(Stage::Decode, None, || Ok(())).unwrap();
+        assert_eq!(*told.0.lock(), ["check", "witness", "gpu"]);
+        assert_eq!(control.times().len(), 1, "those of the other control are its own");
+    }
+
+    #[test]
+    fn log_lines_begin_with_the_subject_and_then_the_device() {
+        let control = Control::new().with_subject("proof sector=7");
+        assert_eq!(control.subject(), "proof sector=7");
+        assert_eq!(control.on_device("cuda:0 A").subject(), "proof sector=7 device=\"cuda:0 A\"");
+        assert_eq!(Control::new().subject(), "call");
     }
 }

@@ -8,7 +8,7 @@ mod trace;
 
 pub(crate) use admission::{Admission, Grant, Wish};
 pub(crate) use budget::return_freed_memory;
-pub(crate) use control::Halt;
+pub(crate) use control::{Halt, Observer};
 pub(crate) use queue::Queue;
 #[cfg(feature = "cuda")]
 pub(crate) use trace::Span;

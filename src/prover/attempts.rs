@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::lanes::Lane;
 use super::partitions::{prove_share, Share, Witnesses, Work};
 use super::threads::side_by_side;
-use super::{Candidate, Fallback, Placement, Prover};
+use super::{Candidate, Fallback, Placement, Prover, SEPARATOR};
 use crate::backend::Load;
 use crate::error::{Error, Result};
 use crate::groth16::PROOF_BYTES;
@@ -131,13 +131,11 @@ impl Prover {
             memory: 0,
             device_memory: AtomicU64::new(0),
         };
-        let last = groups.len().checked_sub(1).ok_or_else(|| Error::internal("no device to try"))?;
-        for (index, lanes) in groups.iter().enumerate() {
-            if attempt.on(lanes, index == last)? {
-                break;
-            }
-        }
-        attempt.finish()
+        let outcome = attempt.on_any(&groups);
+        let fallbacks = attempt.fallbacks.clone();
+        let made = outcome.and_then(|()| attempt.finish());
+        self.metrics.fell_back(&fallbacks, made.as_ref().ok().map(|made| made.device.as_str()));
+        made
     }
 
     /// Notes what lanes keep in memory.
@@ -150,6 +148,17 @@ impl Prover {
 }
 
 impl Attempt<'_> {
+    /// Tries one group of lanes after the other until the proof is made.
+    fn on_any(&mut self, groups: &[Vec<Arc<Lane>>]) -> Result<()> {
+        let last = groups.len().checked_sub(1).ok_or_else(|| Error::internal("no device to try"))?;
+        for (index, lanes) in groups.iter().enumerate() {
+            if self.on(lanes, index == last)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Tries these lanes until the proof is made. `false`: none of them is left, and there are others.
     fn on(&mut self, lanes: &[Arc<Lane>], last: bool) -> Result<bool> {
         let mut error = None;
@@ -186,7 +195,7 @@ impl Attempt<'_> {
                 for lane in lanes {
                     self.failed.insert(lane.key().clone());
                 }
-                self.note(&Fallback::new(&lanes[0].name(), &error));
+                self.note(&lanes[0].name(), &error);
                 return Ok(Some(error));
             }
             Err(error) => return Err(error),
@@ -273,7 +282,8 @@ impl Attempt<'_> {
     /// A lane's part of a round.
     fn share(&self, share: &Share<'_>, control: &Control) -> Result<()> {
         let _in_work = share.lane.work_on(share.partitions.len());
-        let work = Work { control, ..self.task.work };
+        let control = control.clone().on_device(&share.lane.name());
+        let work = Work { control: &control, ..self.task.work };
         prove_share(&self.prover.lanes, share, &work, self.task.began)?;
         let backend = share.lane.opened();
         let bytes = backend.map_or(0, |backend| backend.device_memory());
@@ -287,8 +297,7 @@ impl Attempt<'_> {
 
     /// A context that was lost is opened anew and tried once more before the device is passed over.
     fn failed_on(&mut self, lane: &Arc<Lane>, error: &Error) {
-        let why = Fallback::new(&lane.name(), error);
-        self.note(&why);
+        let why = self.note(&lane.name(), error);
         let opened = lane.opened().is_some();
         if opened && matches!(error, Error::DeviceLost { .. }) && self.lost.insert(lane.key().clone()) {
             return;
@@ -299,9 +308,12 @@ impl Attempt<'_> {
         lane.forget();
     }
 
-    fn note(&mut self, why: &Fallback) {
-        log::warn!("{} failed: {}", why.device, why.reason);
+    fn note(&mut self, device: &str, error: &Error) -> Fallback {
+        let (subject, class, code) = (self.task.work.control.subject(), error.class(), error.code());
+        log::warn!("{subject} device={device:?} failed class={class} code={code}: {error}");
+        let why = Fallback::new(device, error);
         self.fallbacks.push(why.clone());
+        why
     }
 
     fn finish(self) -> Result<Made> {
@@ -313,7 +325,7 @@ impl Attempt<'_> {
         made_on.sort();
         Ok(Made {
             bytes,
-            device: made_on.join(", "),
+            device: made_on.join(SEPARATOR),
             fallbacks: self.fallbacks,
             memory: self.memory,
             device_memory: self.device_memory.into_inner(),

@@ -194,7 +194,10 @@ impl Lanes {
                 }
                 outcome => return outcome,
             }
-            log::info!("{} was asked back; what was made there begins again", lane.name());
+            log::info!(
+                "{} was interrupted: the device was asked back, and what was made there begins again",
+                control.subject()
+            );
         }
     }
 

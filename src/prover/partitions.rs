@@ -146,6 +146,7 @@ impl Prover<'_> {
             }
             control.compute(|| parameters.check_samples(control))?;
             let device = self.share.lane.name();
+            control.observe(|observer| observer.verify_failed(&device));
             if attempt == ATTEMPTS {
                 // Takes minutes: another device tells sooner whether the parameters are to blame.
                 if self.share.last && parameters.is_official() {
@@ -154,7 +155,7 @@ impl Prover<'_> {
                 let diagnosis = format!("{ATTEMPTS} attempts failed although the witness satisfies the circuit and samples of the parameters look right; check every byte of them with `cuporep params check --digest`, or make insecure ones again");
                 return Err(Error::SelfCheck { partition, device, diagnosis });
             }
-            log::warn!("partition {partition}: a proof made on {device} does not verify; trying again");
+            log::warn!("{} partition={partition} does not verify; made again", control.subject());
             // What the device keeps may be what is wrong.
             self.share.lane.forget();
             let again = self.sums(witness, partition)?;

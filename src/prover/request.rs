@@ -54,6 +54,9 @@ pub struct ProveRequest<'a> {
     pub control: Control,
 }
 
+/// Between the names of several devices.
+pub(crate) const SEPARATOR: &str = ", ";
+
 /// A finished proof. Every partition's bytes were verified before this was returned.
 #[derive(Debug, Clone)]
 #[non_exhaustive]

@@ -95,6 +95,10 @@ static void null_pointers(cuporep_prover *prover) {
     EXPECT(cuporep_evict(NULL, message, sizeof message, 2048) == 100);
     EXPECT(cuporep_evict(prover, message, sizeof message, 0) == 100);
     EXPECT(cuporep_release(NULL, message, sizeof message) == 100);
+    len = 77;
+    EXPECT(cuporep_prover_metrics(NULL, (char *)proof, 192, &len, message, sizeof message) == 100 && len == 0);
+    EXPECT(cuporep_prover_metrics(prover, (char *)proof, 192, NULL, message, sizeof message) == 100);
+    EXPECT(cuporep_prover_metrics(prover, NULL, 1, &len, message, sizeof message) == 100);
     EXPECT(cuporep_proof_len(NULL, message, sizeof message, 8) == 100);
     EXPECT(cuporep_devices(NULL, message, sizeof message) == 100);
     EXPECT(cuporep_device_info(NULL, message, sizeof message, 0) == 100);
@@ -218,6 +222,31 @@ static void checks(cuporep_prover *prover) {
     EXPECT(cuporep_release(prover, message, sizeof message) == 0);
 }
 
+/* The text says what was counted; a buffer that is too small stays as it is and learns the length. */
+static void metrics(cuporep_prover *prover) {
+    const size_t spare = 256; /* numbers may have more digits a moment later */
+    char *text;
+    size_t len = 77, needed, i;
+    EXPECT(cuporep_prover_metrics(prover, NULL, 0, &len, message, sizeof message) == CUPOREP_STATUS_TEXT_BUFFER);
+    EXPECT(len > 77 && message[0] != 0);
+    needed = len;
+    text = malloc(needed + spare);
+    EXPECT(text != NULL);
+    memset(text, 'x', needed + spare);
+    EXPECT(cuporep_prover_metrics(prover, text, needed / 2, &len, message, sizeof message) == CUPOREP_STATUS_TEXT_BUFFER);
+    EXPECT(len > needed / 2);
+    for (i = 0; i < needed + spare; i++) {
+        EXPECT(text[i] == 'x');
+    }
+    EXPECT(cuporep_prover_metrics(prover, text, needed + spare, &len, message, sizeof message) == 0 && message[0] == 0);
+    EXPECT(len < needed + spare && text[len - 1] == '\n' && text[len] == 'x');
+    text[len] = 0;
+    EXPECT(strstr(text, "\n# TYPE cuporep_proofs_total counter\n") != NULL);
+    EXPECT(strstr(text, "result=\"parameters\"") != NULL && strstr(text, "result=\"ok\"") == NULL);
+    EXPECT(strstr(text, "cuporep_build_info{") != NULL && strstr(text, CUPOREP_VERSION) != NULL);
+    free(text);
+}
+
 static void stops(cuporep_prover *prover) {
     cuporep_request request = whole();
     cuporep_cancel_token *token = cuporep_cancel_token_new();
@@ -270,7 +299,8 @@ static void callbacks(cuporep_prover *prover) {
     EXPECT(cuporep_set_log(message, sizeof message, on_log, &seen, 6) == 100);
     EXPECT(cuporep_set_log(message, sizeof message, on_log, &seen, CUPOREP_LOG_LEVEL_INFO) == 0);
     EXPECT(cuporep_prover_prove(prover, proof, 192, &len, NULL, message, sizeof message, &request) == CUPOREP_STATUS_PARAMS_MISSING);
-    EXPECT(strstr(seen.last_log, "h\xc3\xa9") != NULL && strstr(seen.last_log, "failed") != NULL);
+    EXPECT(strstr(seen.last_log, "proof id=\"h\xc3\xa9\" sector=") == seen.last_log && strstr(seen.last_log, " miner=") != NULL);
+    EXPECT(strstr(seen.last_log, " failed class=parameters code=200 ms=") != NULL);
     EXPECT(cuporep_set_log(message, sizeof message, NULL, NULL, CUPOREP_LOG_LEVEL_TRACE) == 0);
     seen.last_log[0] = 0;
     EXPECT(cuporep_prover_prove(prover, proof, 192, &len, NULL, message, sizeof message, &request) == CUPOREP_STATUS_PARAMS_MISSING);
@@ -331,6 +361,7 @@ int main(int argc, char **argv) {
     struct_sizes(prover);
     bad_members(prover);
     checks(prover);
+    metrics(prover);
     stops(prover);
     callbacks(prover);
     sixteen_small_stacks(prover);

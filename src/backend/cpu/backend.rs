@@ -1,6 +1,7 @@
 //! A whole proof on the processor: the order of the stages, and the bases that are kept between proofs.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use blstrs::{G2Affine, Scalar};
 use parking_lot::Mutex;
@@ -37,7 +38,9 @@ impl CpuBackend {
         }
         // Freed before the next ones are read: two sets need not fit into memory.
         self.bases.lock().take();
+        let begin = Instant::now();
         let read = Arc::new(Bases::read(parameters, control)?);
+        control.observe(|observer| observer.parameters_loaded(begin.elapsed()));
         *self.bases.lock() = Some(read.clone());
         Ok(read)
     }

@@ -156,6 +156,7 @@ impl Resident {
                 let mut feeder = Feeder::new(ring, parameters, control)?;
                 let bases = Bases::load(&mut feeder, &counts, plan.residency, Some(parameters.identity()))?;
                 let (bytes, elapsed, (reading, waiting)) = (plan.resident_bytes(), begin.elapsed(), feeder.times());
+                control.observe(|observer| observer.parameters_loaded(elapsed));
                 log::info!(
                     "{bytes} bytes of bases to {} in {elapsed:.2?}, {:.1} GB/s: {reading:.2?} in the file, {waiting:.2?} on the device",
                     gpu.label(),

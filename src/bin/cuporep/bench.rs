@@ -1,4 +1,4 @@
-//! bench stages, bench kernels; bench sector and bench fabricate are elsewhere.
+//! bench stages, bench kernels; bench sector, bench fabricate and bench batch are elsewhere.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -17,6 +17,8 @@ use crate::SectorArgs;
 pub enum BenchCommand {
     /// Prove a sector several times and print the time of each stage
     Stages(StagesArgs),
+    /// Let several callers ask for proofs of a sector at once: rate, waits, how busy devices are, memory
+    Batch(crate::batch::BatchArgs),
     /// Time the kernels of a GPU beside what its multipliers or its memory allow
     Kernels(KernelsArgs),
     /// Prove a sector with INSECURE parameters that a GPU makes for itself from a seed; no file is written
@@ -55,6 +57,7 @@ impl BenchCommand {
     pub fn vram(&self) -> Option<u64> {
         match self {
             BenchCommand::Stages(args) => args.on.vram,
+            BenchCommand::Batch(args) => args.vram,
             BenchCommand::Kernels(_) | BenchCommand::Fabricate(_) => None,
             #[cfg(feature = "cuda")]
             BenchCommand::Sector(args) => args.vram,
@@ -72,6 +75,7 @@ struct Line {
 pub fn run(command: &BenchCommand, prover: &Prover, control: &Control, output: &Output) -> Result<()> {
     match command {
         BenchCommand::Stages(args) => stages(args, prover, control, output),
+        BenchCommand::Batch(args) => crate::batch::run(args, prover, control, output),
         BenchCommand::Kernels(args) => kernels(args, control, output),
         #[cfg(feature = "cuda")]
         BenchCommand::Sector(args) => crate::sector::run(args, prover, control, output),
@@ -158,7 +162,8 @@ fn stages(args: &StagesArgs, prover: &Prover, control: &Control, output: &Output
     trace.finish()
 }
 
-fn median(times: &[Duration]) -> Option<Duration> {
+/// The median of times, if there are any.
+pub fn median(times: &[Duration]) -> Option<Duration> {
     let mut sorted = times.to_vec();
     sorted.sort();
     sorted.get(sorted.len() / 2).copied()

@@ -1,5 +1,6 @@
 //! The tool: proves, checks and verifies on the command line, makes and checks parameters, measures.
 
+mod batch;
 mod bench;
 mod bytes;
 mod devices;
@@ -13,7 +14,6 @@ mod progress;
 mod prove;
 #[cfg(feature = "cuda")]
 mod sector;
-#[cfg(feature = "cuda")]
 mod usage;
 
 use std::path::PathBuf;
