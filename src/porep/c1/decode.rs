@@ -2,11 +2,13 @@
 
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
+use rayon::prelude::*;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use super::wire::{C1Wire, EnvelopeWire};
-use super::{form, C1Output, Envelope, MAX_C1_BYTES};
+use super::wire::{C1Wire, EnvelopeWire, TaggedProofs};
+use super::{form, C1Output, Envelope, VanillaProof, MAX_C1_BYTES};
 use crate::error::{Error, Result};
 use crate::porep::sector::RegisteredProof;
 
@@ -21,7 +23,8 @@ impl C1Output {
     /// Decodes a C1 output in any form that nodes pass on: its JSON, with fields in any order; the same in the envelope
     /// `{"SectorNum","Phase1Out","SectorSize"}`; white space around either.
     ///
-    /// Takes memory of a small multiple of the input's length at most, whatever the input is.
+    /// Takes memory of a small multiple of the input's length at most, whatever the input is. Long inputs are decoded on
+    /// the current rayon pool.
     ///
     /// # Errors
     /// [`Error::C1TooLarge`], [`Error::C1Form`], [`Error::C1Syntax`] and, for an unknown registered proof,
@@ -71,7 +74,11 @@ fn decode_any(bytes: &[u8]) -> Result<C1Output, Refusal> {
 }
 
 fn decode_output(bytes: &[u8]) -> Result<C1Output, Refusal> {
-    let wire: C1Wire = parse(bytes)?;
+    // What is wrong with an input and where is found by going through it from its beginning.
+    let wire = match decode_apart(bytes) {
+        Some(wire) => wire,
+        None => parse(bytes)?,
+    };
     Ok(C1Output {
         registered_proof: RegisteredProof::from_name(&wire.registered_proof).map_err(Refusal::Proof)?,
         inner_tag: wire.vanilla_proofs.tag,
@@ -83,6 +90,23 @@ fn decode_output(bytes: &[u8]) -> Result<C1Output, Refusal> {
         ticket: wire.ticket,
         envelope: None,
     })
+}
+
+/// Decodes the vanilla proofs of a long input side by side; `None` for a short one, and if anything is wrong.
+fn decode_apart(bytes: &[u8]) -> Option<C1Wire<VanillaProof>> {
+    /// Bytes from which on it is faster.
+    const LONG: usize = 1 << 20;
+    if bytes.len() < LONG {
+        return None;
+    }
+    let C1Wire { registered_proof, vanilla_proofs, comm_r, comm_d, replica_id, seed, ticket } =
+        parse::<C1Wire<&RawValue>>(bytes).ok()?;
+    let decode =
+        |proofs: Vec<&RawValue>| proofs.into_par_iter().map(|raw| serde_json::from_str(raw.get()).ok()).collect();
+    let TaggedProofs { tag, proofs } = vanilla_proofs;
+    let proofs = proofs.into_par_iter().map(decode).collect::<Option<_>>()?;
+    let vanilla_proofs = TaggedProofs { tag, proofs };
+    Some(C1Wire { registered_proof, vanilla_proofs, comm_r, comm_d, replica_id, seed, ticket })
 }
 
 /// Parses one document that is all of `bytes` but white space.
@@ -150,6 +174,31 @@ mod tests {
         for (text, offset) in [("{x", 2), ("{\n\n x", 5), ("{\"seed\":\n[1,\n2,x", 16), ("{\n", 2)] {
             let at = format!("at byte {offset}");
             assert!(message(text).contains(&at), "{at} is not in: {}", message(text));
+        }
+    }
+
+    #[test]
+    fn long_inputs_are_decoded_as_short_ones() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/StackedDrg2KiBV1_1-000/c1.json.xz");
+        let mut short = Vec::new();
+        lzma_rs::xz_decompress(&mut std::fs::read(path).unwrap().as_slice(), &mut short).unwrap();
+        let short = String::from_utf8(short).unwrap();
+        let padding = " ".repeat(1 << 20);
+        let long = |short: &str| short.replacen('{', &format!("{{{padding}"), 1);
+        assert!(decode_apart(short.as_bytes()).is_none());
+        assert!(decode_apart(long(&short).as_bytes()).is_some());
+        let debug = |text: &str| format!("{:?}", C1Output::decode(text.as_bytes()).unwrap());
+        assert!(debug(&short) == debug(&long(&short)));
+        for (from, to) in [("\"index\":", "\"indes\":"), ("\"comm_r\":[", "\"comm_r\":[256,"), ("]]}", "]}")] {
+            let broken = short.replacen(from, to, 1);
+            assert_ne!(broken, short);
+            // The place is as far away as the padding.
+            let (short, long) = (message(&broken), message(&long(&broken)));
+            let place = |text: &str| -> usize {
+                let digits = text.split("at byte ").nth(1).expect(text).split(|c: char| !c.is_ascii_digit());
+                digits.into_iter().next().unwrap().parse().unwrap()
+            };
+            assert_eq!(place(&short) + padding.len(), place(&long), "{short} / {long}");
         }
     }
 

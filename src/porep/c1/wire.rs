@@ -33,12 +33,12 @@ pub(super) struct EnvelopeWire<'a> {
     pub sector_size: u64,
 }
 
-/// The C1 output itself.
+/// The C1 output itself, with vanilla proofs that are decoded or not yet.
 #[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct C1Wire {
+#[serde(deny_unknown_fields, bound(deserialize = "P: Deserialize<'de>"))]
+pub(super) struct C1Wire<P> {
     pub registered_proof: String,
-    pub vanilla_proofs: TaggedProofs,
+    pub vanilla_proofs: TaggedProofs<P>,
     pub comm_r: Node,
     pub comm_d: Node,
     pub replica_id: Node,
@@ -47,9 +47,9 @@ pub(super) struct C1Wire {
 }
 
 /// `{tag: [[proof, ..], ..]}`.
-pub(super) struct TaggedProofs {
+pub(super) struct TaggedProofs<P> {
     pub tag: String,
-    pub proofs: Vec<Vec<VanillaProof>>,
+    pub proofs: Vec<Vec<P>>,
 }
 
 #[derive(serde::Deserialize)]
@@ -239,20 +239,20 @@ impl<'de> Deserialize<'de> for Node {
     }
 }
 
-impl<'de> Deserialize<'de> for TaggedProofs {
+impl<'de, P: Deserialize<'de>> Deserialize<'de> for TaggedProofs<P> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Tagged;
+        struct Tagged<P>(PhantomData<P>);
 
-        impl<'de> Visitor<'de> for Tagged {
-            type Value = TaggedProofs;
+        impl<'de, P: Deserialize<'de>> Visitor<'de> for Tagged<P> {
+            type Value = TaggedProofs<P>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object of one proof type and its partitions")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TaggedProofs, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TaggedProofs<P>, A::Error> {
                 let tag = map.next_key()?.ok_or_else(|| A::Error::invalid_length(0, &self))?;
-                let Partitions(partitions) = map.next_value()?;
+                let Partitions::<P>(partitions) = map.next_value()?;
                 let proofs = partitions.into_iter().map(|Challenges(proofs)| proofs).collect();
                 match map.next_key::<IgnoredAny>()? {
                     None => Ok(TaggedProofs { tag, proofs }),
@@ -261,18 +261,18 @@ impl<'de> Deserialize<'de> for TaggedProofs {
             }
         }
 
-        deserializer.deserialize_map(Tagged)
+        deserializer.deserialize_map(Tagged(PhantomData))
     }
 }
 
 /// The partitions' proofs, by partition and challenge.
 #[derive(serde::Deserialize)]
-#[serde(transparent)]
-struct Partitions(#[serde(deserialize_with = "bounded::<_, _, MAX_PARTITIONS>")] Vec<Challenges>);
+#[serde(transparent, bound(deserialize = "P: Deserialize<'de>"))]
+struct Partitions<P>(#[serde(deserialize_with = "bounded::<_, _, MAX_PARTITIONS>")] Vec<Challenges<P>>);
 
 #[derive(serde::Deserialize)]
-#[serde(transparent)]
-struct Challenges(#[serde(deserialize_with = "bounded::<_, _, MAX_CHALLENGES>")] Vec<VanillaProof>);
+#[serde(transparent, bound(deserialize = "P: Deserialize<'de>"))]
+struct Challenges<P>(#[serde(deserialize_with = "bounded::<_, _, MAX_CHALLENGES>")] Vec<P>);
 
 /// A sequence of at most `MAX` elements.
 fn bounded<'de, D, T, const MAX: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
