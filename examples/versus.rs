@@ -67,8 +67,13 @@ fn prove_portably(case: &Case, params: &Path) -> Result<usize, Failure> {
     let expected = Expected { stem: stem.into(), counts: Counts::of(&r1cs), official: None, known: Vec::new() };
     let parameters = Parameters::open(params, &expected, &control)?;
     let witnesses = [witness(&c1, 0, r1cs.full_positions(), &control)?];
-    let job =
-        Job { r1cs: &r1cs, parameters: &parameters, witnesses: &witnesses, first_partition: 0, control: &control };
+    let job = Job {
+        r1cs: &r1cs,
+        parameters: &parameters,
+        witnesses: (&witnesses[..]).into(),
+        first_partition: 0,
+        control: &control,
+    };
     let parts = CpuBackend::new(Lanes::Portable).prove(&job)?;
     let bytes = assemble(parameters.vk(), &parts[0], &Randomness::fresh()?)?.to_bytes();
     PreparedVerifyingKey::new(parameters.vk()).verify_all(&bytes, &[public_inputs(&c1, 0)?])?;

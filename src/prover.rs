@@ -50,7 +50,7 @@ use crate::r1cs::{R1cs, ShapeStore, Templates};
 use attempts::{Choice, Made, Task, NO_MEMORY};
 use calls::Calls;
 use lanes::Lanes;
-use partitions::{Witnesses, Work};
+use partitions::{Coming, Work};
 use placement::Candidate;
 use threads::side_by_side;
 
@@ -299,10 +299,10 @@ impl Prover {
         loop {
             let parameters = open()?;
             self.refuse_fixed_randomness(request, &parameters)?;
-            let witnesses = |control: &Control| {
+            let witnesses = |control: &Control, coming: &Coming| {
                 // The files may have been replaced while this call waited.
                 parameters.file.ensure_unchanged()?;
-                control.compute(|| Witnesses::of(&c1, &*r1cs, control)).map(Arc::new)
+                coming.make(&c1, &*r1cs, control)
             };
             let task = Task {
                 what: what.clone(),
@@ -378,14 +378,13 @@ impl Prover {
         let outcome = panics::guard(|| {
             // A circuit gives its values once; they are kept if the proof has to wait again.
             let (circuit, made) = (Mutex::new(Some(circuit)), Mutex::new(None));
-            let witnesses = |control: &Control| {
+            let witnesses = |control: &Control, coming: &Coming| {
                 if let Some(circuit) = circuit.lock().take() {
                     let assign = || control.compute(|| r1cs.assign(circuit, control));
-                    let witness = control.stage(Stage::Witness, None, assign)?;
-                    let witnesses = Witnesses { witnesses: vec![witness], inputs: vec![inputs.to_vec()] }.check()?;
-                    *made.lock() = Some(Arc::new(witnesses));
+                    *made.lock() = Some(Arc::new(control.stage(Stage::Witness, None, assign)?));
                 }
-                made.lock().clone().ok_or_else(|| Error::internal("a circuit without values"))
+                let witness = made.lock().clone().ok_or_else(|| Error::internal("a circuit without values"))?;
+                coming.put(0, witness, inputs.to_vec())
             };
             let verifying_key = PreparedVerifyingKey::new(parameters.vk());
             let load = Load {

@@ -4,13 +4,15 @@ pub(crate) mod accelerator;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+mod witnesses;
 
 pub use accelerator::{Device, Figure};
+pub use witnesses::Witnesses;
 
 use crate::error::Result;
 use crate::groth16::{Counts, Parameters, ProofParts};
 use crate::pipeline::Control;
-use crate::r1cs::{Constraints, PartitionWitness};
+use crate::r1cs::Constraints;
 
 /// What a backend is asked to prove: several witnesses of one constraint system.
 #[derive(Clone, Copy)]
@@ -20,7 +22,7 @@ pub struct Job<'a> {
     /// Parameters that belong to it.
     pub parameters: &'a Parameters,
     /// One witness per proof.
-    pub witnesses: &'a [PartitionWitness],
+    pub witnesses: Witnesses<'a>,
     /// The index of the first witness, for progress.
     pub first_partition: usize,
     /// Cancel, deadline and progress.

@@ -3,12 +3,14 @@
 mod admission;
 mod budget;
 mod control;
+mod promise;
 mod queue;
 mod trace;
 
 pub(crate) use admission::{Admission, Grant, Wish};
 pub(crate) use budget::return_freed_memory;
 pub(crate) use control::{Halt, Observer};
+pub(crate) use promise::Promise;
 pub(crate) use queue::Queue;
 #[cfg(feature = "cuda")]
 pub(crate) use trace::Span;

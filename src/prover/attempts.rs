@@ -9,7 +9,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use super::lanes::Lane;
-use super::partitions::{prove_share, Share, Witnesses, Work};
+use super::partitions::{prove_share, while_made, Coming, Share, Work};
 use super::threads::side_by_side;
 use super::{Candidate, Fallback, Placement, Prover, SEPARATOR};
 use crate::backend::Load;
@@ -34,7 +34,7 @@ pub(super) struct Task<'a> {
     /// What it shares with other proofs.
     pub uses: Vec<(Arc<str>, u64)>,
     /// Makes the witnesses; again each time that it was not admitted for long.
-    pub witnesses: &'a (dyn Fn(&Control) -> Result<Arc<Witnesses>> + Sync),
+    pub witnesses: &'a (dyn Fn(&Control, &Coming) -> Result<()> + Sync),
 }
 
 /// A proof that was made.
@@ -209,27 +209,35 @@ impl Attempt<'_> {
         let (prover, task) = (self.prover, self.task);
         let chosen: Vec<Arc<Lane>> = grant.places().iter().map(|&place| lanes[place].clone()).collect();
         self.memory = self.memory.max(grant.bytes());
-        let witnesses = (task.witnesses)(task.work.control)?;
+        let (count, control) = (self.done.len(), task.work.control);
+        let outcome =
+            while_made(count, control, task.witnesses, |witnesses| self.rounds(lanes, &chosen, witnesses, last));
+        prover.note_kept(&chosen);
+        outcome
+    }
+
+    /// Goes on until nothing is missing, or no lane is left.
+    fn rounds(
+        &mut self,
+        lanes: &[Arc<Lane>],
+        chosen: &[Arc<Lane>],
+        witnesses: &Coming,
+        last: bool,
+    ) -> Result<Option<Error>> {
         let mut failure = None;
-        let outcome = loop {
+        loop {
             let missing: Vec<usize> = (0..self.done.len()).filter(|&index| self.done[index].get().is_none()).collect();
             let on: Vec<&Arc<Lane>> = chosen.iter().filter(|lane| !self.failed.contains(lane.key())).collect();
             if missing.is_empty() {
-                break Ok(None);
+                return Ok(None);
             }
             if on.is_empty() {
-                break Ok(failure);
+                return Ok(failure);
             }
             // The one that is left to a proof whose other devices have failed.
             let alone = last && lanes.iter().filter(|lane| !self.failed.contains(lane.key())).count() == 1;
-            match self.round(&on, &missing, &witnesses, alone) {
-                Ok(failed) => failure = failed.or(failure),
-                Err(error) => break Err(error),
-            }
-        };
-        drop(witnesses);
-        prover.note_kept(&chosen);
-        outcome
+            failure = self.round(&on, &missing, witnesses, alone)?.or(failure);
+        }
     }
 
     /// Spreads what is missing over lanes, and waits for all of them.
@@ -237,7 +245,7 @@ impl Attempt<'_> {
         &mut self,
         lanes: &[&Arc<Lane>],
         missing: &[usize],
-        witnesses: &Witnesses,
+        witnesses: &Coming,
         alone: bool,
     ) -> Result<Option<Error>> {
         let abort = CancelToken::new();

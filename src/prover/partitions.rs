@@ -4,14 +4,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use blstrs::Scalar;
-use rayon::prelude::*;
 
 use super::lanes::{Lane, Lanes};
+use super::threads::beside;
 use super::{FixedRandomness, OpenParameters, ProveRequest};
-use crate::backend::Job;
+use crate::backend::{Job, Witnesses};
 use crate::error::{Error, Result};
 use crate::groth16::{assemble, Parameters, PreparedVerifyingKey, ProofParts, Randomness, VerifyingKey, PROOF_BYTES};
-use crate::pipeline::{Control, Stage};
+use crate::pipeline::{CancelToken, Control, Halt, Promise, Stage};
 use crate::porep::{self, CheckedC1};
 use crate::r1cs::{Constraints, PartitionWitness};
 
@@ -51,57 +51,99 @@ pub(super) struct Share<'a> {
     /// Ascending.
     pub partitions: &'a [usize],
     /// Those of all partitions.
-    pub witnesses: &'a Witnesses,
+    pub witnesses: &'a Coming,
     /// Where the bytes of each go.
     pub done: &'a [OnceLock<[u8; PROOF_BYTES]>],
     /// No other device is left.
     pub last: bool,
 }
 
-/// Witnesses with their public inputs, as the verifier takes them.
-pub(super) struct Witnesses {
-    pub witnesses: Vec<PartitionWitness>,
-    pub inputs: Vec<Vec<Scalar>>,
+/// The witnesses of a proof with their public inputs, as the verifier takes them: made one after the other, while earlier
+/// ones are proved.
+pub(super) struct Coming {
+    witnesses: Vec<Promise<Arc<PartitionWitness>>>,
+    inputs: Vec<OnceLock<Vec<Scalar>>>,
 }
 
-impl Witnesses {
-    /// Those of every partition of a C1 output.
-    pub fn of(c1: &CheckedC1, r1cs: &dyn Constraints, control: &Control) -> Result<Self> {
-        let made: Vec<(PartitionWitness, Vec<Scalar>)> = (0..c1.registered_proof().partitions())
-            .into_par_iter()
-            .map(|partition| {
-                control.stage(Stage::Witness, Some(partition), || {
-                    let witness = porep::witness(c1, partition, r1cs.full_positions(), control)?;
-                    let inputs = porep::public_inputs(c1, partition)?;
-                    Ok((witness, inputs))
-                })
-            })
-            .collect::<Result<_>>()?;
-        let (witnesses, inputs) = made.into_iter().unzip();
-        Witnesses { witnesses, inputs }.check()
+impl Coming {
+    fn new(count: usize) -> Self {
+        Coming {
+            witnesses: (0..count).map(|_| Promise::new()).collect(),
+            inputs: (0..count).map(|_| OnceLock::new()).collect(),
+        }
     }
 
-    /// Refuses witnesses for other public inputs than the verifier's.
-    pub fn check(self) -> Result<Self> {
-        for (partition, (witness, inputs)) in self.witnesses.iter().zip(&self.inputs).enumerate() {
-            if witness.inputs[1..] != inputs[..] {
-                let detail = format!("partition {partition}: its public inputs are not those of the verifier");
-                return Err(Error::Unsatisfied { detail });
-            }
+    /// Takes a partition's witness; refuses one for other public inputs than the verifier's.
+    pub fn put(&self, partition: usize, witness: Arc<PartitionWitness>, inputs: Vec<Scalar>) -> Result<()> {
+        if witness.inputs[1..] != inputs[..] {
+            let detail = format!("partition {partition}: its public inputs are not those of the verifier");
+            return Err(Error::Unsatisfied { detail });
         }
-        Ok(self)
+        self.inputs[partition].set(inputs).map_err(|_| Error::internal("a witness was made twice"))?;
+        self.witnesses[partition].keep(witness)
+    }
+
+    /// Makes those of every partition of a C1 output.
+    pub fn make(&self, c1: &CheckedC1, r1cs: &dyn Constraints, control: &Control) -> Result<()> {
+        (0..self.witnesses.len()).try_for_each(|partition| {
+            let (witness, inputs) = control.stage(Stage::Witness, Some(partition), || {
+                let witness = control.compute(|| porep::witness(c1, partition, r1cs.full_positions(), control))?;
+                Ok((witness, porep::public_inputs(c1, partition)?))
+            })?;
+            self.put(partition, Arc::new(witness), inputs)
+        })
+    }
+
+    pub fn witnesses(&self) -> Witnesses<'_> {
+        Witnesses::coming(&self.witnesses)
+    }
+
+    /// The public inputs of a partition whose witness is there.
+    pub fn inputs(&self, partition: usize) -> Result<&[Scalar]> {
+        let inputs = self.inputs[partition].get().ok_or_else(|| Error::internal("a proof without public inputs"))?;
+        Ok(inputs)
+    }
+}
+
+/// Makes witnesses on a thread of its own, and does something with those that are there meanwhile.
+pub(super) fn while_made<T>(
+    count: usize,
+    control: &Control,
+    make: impl FnOnce(&Control, &Coming) -> Result<()> + Send,
+    work: impl FnOnce(&Coming) -> Result<T>,
+) -> Result<T> {
+    /// Nobody waits for what is not made any more.
+    struct Maker<'a>(&'a Coming);
+
+    impl Drop for Maker<'_> {
+        fn drop(&mut self) {
+            self.0.witnesses.iter().for_each(Promise::give_up);
+        }
+    }
+
+    let (coming, unwanted) = (Coming::new(count), CancelToken::new());
+    let making = control.clone().with_halt(unwanted.clone(), Halt::Elsewhere);
+    let make = || {
+        let _maker = Maker(&coming);
+        let made = make(&making, &coming);
+        // Only if it is the reason, and not the consequence, of an end.
+        Ok(made.err().filter(|_| !unwanted.is_cancelled()))
+    };
+    let (why, outcome) = beside(make, || work(&coming).inspect_err(|_| unwanted.cancel()))?;
+    match why? {
+        Some(error) if outcome.is_err() => Err(error),
+        _ => outcome,
     }
 }
 
 /// Makes a device's share, and verifies the bytes of each proof while the device may work for others.
 pub(super) fn prove_share(lanes: &Lanes, share: &Share<'_>, work: &Work<'_>, began: Instant) -> Result<()> {
-    let Witnesses { witnesses, inputs } = share.witnesses;
     for stretch in share.partitions.chunk_by(|before, after| before + 1 == *after) {
         let (first, end) = (stretch[0], stretch[0] + stretch.len());
         let prover = Prover { lanes, share, work, began };
-        let parts = prover.sums(&witnesses[first..end], first)?;
+        let parts = prover.sums(share.witnesses.witnesses().slice(first..end), first)?;
         for (partition, parts) in stretch.iter().zip(parts) {
-            let bytes = prover.finish(*partition, parts, &inputs[*partition])?;
+            let bytes = prover.finish(*partition, parts, share.witnesses.inputs(*partition)?)?;
             share.done[*partition].set(bytes).map_err(|_| Error::internal("a partition was made twice"))?;
         }
     }
@@ -117,8 +159,12 @@ struct Prover<'a> {
 }
 
 impl Prover<'_> {
-    fn sums(&self, witnesses: &[PartitionWitness], first: usize) -> Result<Vec<ProofParts>> {
+    fn sums(&self, witnesses: Witnesses<'_>, first: usize) -> Result<Vec<ProofParts>> {
         let Work { r1cs, parameters, control, .. } = *self.work;
+        if !witnesses.is_empty() {
+            // Before the device is taken.
+            witnesses.get(0, control)?;
+        }
         let parts = self.lanes.with(self.share.lane, self.began, control, |backend, control| {
             backend.prove(&Job { r1cs, parameters, witnesses, first_partition: first, control })
         })?;
@@ -132,7 +178,7 @@ impl Prover<'_> {
     /// randomness if neither the witness nor the parameters are to blame.
     fn finish(&self, partition: usize, parts: ProofParts, inputs: &[Scalar]) -> Result<[u8; PROOF_BYTES]> {
         let Work { r1cs, parameters, verifying_key, randomness, control } = *self.work;
-        let witness = &self.share.witnesses.witnesses[partition..=partition];
+        let witness = self.share.witnesses.witnesses().slice(partition..partition + 1);
         let keys = (parameters.vk(), verifying_key);
         let mut parts = parts;
         for attempt in 1.. {
@@ -140,7 +186,10 @@ impl Prover<'_> {
             if let Some(bytes) = control.stage(Stage::Verify, Some(partition), assemble)? {
                 return Ok(bytes);
             }
-            if let Some(row) = control.compute(|| r1cs.first_unsatisfied(&witness[0], control))? {
+            if let Some(row) = {
+                let witness = witness.get(0, control)?;
+                control.compute(|| r1cs.first_unsatisfied(witness, control))?
+            } {
                 let detail = format!("partition {partition}: constraint {row} does not hold");
                 return Err(Error::Unsatisfied { detail });
             }

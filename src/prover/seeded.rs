@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::attempts::NO_MEMORY;
 use super::parameters::generation_bytes;
-use super::partitions::{assemble_verified, Witnesses};
+use super::partitions::{assemble_verified, while_made, Coming};
 use super::{ProveRequest, Prover, SealProof};
 use crate::backend::cuda::card::devices;
 use crate::backend::cuda::proof::host_memory;
@@ -116,16 +116,20 @@ impl Prover {
             want: 1,
         };
         let grant = control.stage(Stage::Queue, None, || self.enter(wish, control))?;
-        let proof = self.on_thread(|| {
-            let Witnesses { witnesses, inputs } = control.compute(|| Witnesses::of(&c1, &*on.r1cs, control))?;
+        let make = |control: &Control, coming: &Coming| coming.make(&c1, &*on.r1cs, control);
+        let prove = |coming: &Coming| {
+            let witnesses = coming.witnesses();
+            // Before the device is taken.
+            witnesses.get(0, control)?;
             let turn = on.turn.enter(control)?;
-            let parts = on.gpu.prove(&*on.r1cs, &witnesses, control)?;
+            let parts = on.gpu.prove(&*on.r1cs, witnesses, control)?;
             drop(turn);
             if parts.len() != witnesses.len() {
                 return Err(Error::internal(format!("{} witnesses gave {} results", witnesses.len(), parts.len())));
             }
             let mut bytes = Vec::with_capacity(parts.len() * PROOF_BYTES);
-            for (partition, (parts, inputs)) in parts.iter().zip(&inputs).enumerate() {
+            for (partition, parts) in parts.iter().enumerate() {
+                let inputs = coming.inputs(partition)?;
                 let keys = (on.gpu.vk(), &on.verifying_key);
                 let randomness = request.fixed_randomness.as_ref();
                 let assemble = || control.compute(|| assemble_verified(keys, randomness, parts, partition, inputs));
@@ -146,7 +150,8 @@ impl Prover {
                 device_memory: on.gpu.device_memory(),
                 stages: control.times(),
             })
-        });
+        };
+        let proof = self.on_thread(|| while_made(load.witnesses, control, make, prove));
         return_freed_memory();
         proof
     }

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::attempts::{Made, Task};
-use super::partitions::{Witnesses, Work};
+use super::partitions::{Coming, Work};
 use super::{Config, Placement, Prover};
 use crate::backend::accelerator::Accelerators;
 use crate::backend::cpu::CpuBackend;
@@ -304,15 +304,14 @@ impl Small {
         Load { counts: Counts::of(r1cs), full, witnesses: partitions, threads: 1 }
     }
 
-    fn witnesses(&self, partitions: usize, control: &Control) -> Result<Witnesses> {
-        let mut all = Witnesses { witnesses: Vec::new(), inputs: Vec::new() };
-        for partition in 0..partitions {
+    fn witnesses(&self, partitions: usize, control: &Control, coming: &Coming) -> Result<()> {
+        (0..partitions).try_for_each(|partition| {
             let circuit = Small::circuit(partition);
-            all.inputs.push(Assignment::of(circuit.clone()).inputs[1..].to_vec());
+            let inputs = Assignment::of(circuit.clone()).inputs[1..].to_vec();
             let assign = || control.compute(|| self.fixture.r1cs.assign(circuit, control));
-            all.witnesses.push(control.stage(crate::pipeline::Stage::Witness, Some(partition), assign)?);
-        }
-        all.check()
+            let witness = control.stage(crate::pipeline::Stage::Witness, Some(partition), assign)?;
+            coming.put(partition, Arc::new(witness), inputs)
+        })
     }
 
     /// Makes a proof of several partitions, as one of a sector is made, and verifies it.
@@ -335,7 +334,7 @@ impl Small {
                 load: self.load(partitions),
                 input_bytes: 0,
                 uses: Vec::new(),
-                witnesses: &|control| self.witnesses(partitions, control).map(Arc::new),
+                witnesses: &|control, coming| self.witnesses(partitions, control, coming),
             })
         })?;
         for (partition, bytes) in made.bytes.chunks(crate::groth16::PROOF_BYTES).enumerate() {

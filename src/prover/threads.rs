@@ -34,6 +34,21 @@ pub(super) fn side_by_side<T: Send, F: FnOnce() -> Result<T> + Send>(mut tasks: 
     })
 }
 
+/// Runs something on a thread of its own beside work on this one; both outcomes. A panic of the former becomes an error.
+///
+/// # Errors
+/// If the thread cannot be started.
+pub(super) fn beside<A: Send, T>(
+    aside: impl FnOnce() -> Result<A> + Send,
+    work: impl FnOnce() -> T,
+) -> Result<(Result<A>, T)> {
+    thread::scope(|scope| {
+        let aside = start(scope, aside)?;
+        let outcome = work();
+        Ok((join(aside), outcome))
+    })
+}
+
 type Handle<'scope, T> = thread::ScopedJoinHandle<'scope, Result<T>>;
 
 fn start<'scope, T: Send + 'scope>(

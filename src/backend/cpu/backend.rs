@@ -105,12 +105,15 @@ impl Backend for CpuBackend {
     }
 
     fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>> {
-        job.control.compute(|| {
-            let bases = job.control.stage(Stage::Parameters, None, || self.bases(job.parameters, job.control))?;
-            let transform = Ntt::new(job.r1cs.log_domain(), self.lanes)?;
-            let one = |(index, witness)| self.prove_one(job, &bases, &transform, witness, job.first_partition + index);
-            job.witnesses.iter().enumerate().map(one).collect()
-        })
+        let control = job.control;
+        let bases = || control.stage(Stage::Parameters, None, || self.bases(job.parameters, control));
+        let bases = control.compute(bases)?;
+        let transform = Ntt::new(job.r1cs.log_domain(), self.lanes)?;
+        let one = |index| {
+            let witness = job.witnesses.get(index, control)?;
+            control.compute(|| self.prove_one(job, &bases, &transform, witness, job.first_partition + index))
+        };
+        (0..job.witnesses.len()).map(one).collect()
     }
 
     fn release(&self) {

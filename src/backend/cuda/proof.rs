@@ -21,11 +21,11 @@ use super::shape::{HostTables, ShapeTables, Sizes};
 use super::steps::Steps;
 use super::sums::{read, sums_by_bit};
 use super::witness::{DeviceWitness, Staging};
-use crate::backend::{Job, Load};
+use crate::backend::{Job, Load, Witnesses};
 use crate::error::{Error, Result};
 use crate::groth16::{Counts, G1Section, Parameters, ProofParts};
 use crate::pipeline::{Control, Stage};
-use crate::r1cs::{Constraints, Matrix, PartitionWitness};
+use crate::r1cs::{Constraints, Matrix};
 
 /// Memory that is left to the driver and to others.
 const RESERVE: u64 = 512 << 20;
@@ -60,7 +60,7 @@ pub(super) struct Resident {
 /// A [`Job`] for the bases that are loaded.
 pub(super) struct Loaded<'a> {
     pub r1cs: &'a dyn Constraints,
-    pub witnesses: &'a [PartitionWitness],
+    pub witnesses: Witnesses<'a>,
     pub first_partition: usize,
     pub control: &'a Control,
 }
@@ -257,17 +257,18 @@ impl Work {
         &mut self,
         bases: &Bases,
         mut feed: Option<&mut dyn Feed>,
-        witnesses: &[PartitionWitness],
+        witnesses: Witnesses<'_>,
         first_partition: usize,
         control: &Control,
     ) -> Result<Vec<ProofParts>> {
         let mut parts = Vec::with_capacity(witnesses.len());
-        for (index, witnesses) in witnesses.chunks(MAX_WITNESSES).enumerate() {
+        for first in (0..witnesses.len()).step_by(MAX_WITNESSES) {
+            let witnesses = witnesses.slice(first..witnesses.len().min(first + MAX_WITNESSES));
             let feed: Option<&mut dyn Feed> = match &mut feed {
                 Some(feed) => Some(&mut **feed),
                 None => None,
             };
-            parts.extend(self.prove(bases, feed, witnesses, first_partition + index * MAX_WITNESSES, control)?);
+            parts.extend(self.prove(bases, feed, witnesses, first_partition + first, control)?);
         }
         Ok(parts)
     }
@@ -276,7 +277,7 @@ impl Work {
         &mut self,
         bases: &Bases,
         feed: Option<&mut dyn Feed>,
-        witnesses: &[PartitionWitness],
+        witnesses: Witnesses<'_>,
         first: usize,
         control: &Control,
     ) -> Result<Vec<ProofParts>> {
@@ -290,8 +291,9 @@ impl Work {
         // The scalars of the sum over h stay in their vector while chunks and scratch take the place of the others.
         let (a, b, c) = if plan.is_arranged() { (slots.scalars_h, x, y) } else { (x, y, slots.scalars_h) };
         let scalars = slots.scalars_h.slice(..slots.scalars_h.len() - 1);
-        for (index, witness) in witnesses.iter().enumerate() {
+        for index in 0..witnesses.len() {
             // While the device is busy with the one before.
+            let witness = witnesses.get(index, control)?;
             let (staging, to) = (&mut staging[index % STAGINGS], &slots.witnesses[index]);
             let partition = Some(first + index);
             stream.gpu().queue_for(Stage::Witness.name(), partition);
@@ -482,7 +484,7 @@ mod tests {
         let job = Job {
             r1cs: &fixture.r1cs,
             parameters: &parameters,
-            witnesses: &witnesses,
+            witnesses: (&witnesses[..]).into(),
             first_partition: 0,
             control: &control,
         };
@@ -532,7 +534,7 @@ mod tests {
             let job = Job {
                 r1cs: &fixture.r1cs,
                 parameters: &parameters,
-                witnesses: std::slice::from_ref(&witness),
+                witnesses: std::slice::from_ref(&witness).into(),
                 first_partition: 0,
                 control: &control,
             };
@@ -550,7 +552,7 @@ mod tests {
         let (control, parameters, trace) = (Control::new(), fixture.open().unwrap(), Trace::new());
         let assign = |start| fixture.r1cs.assign(Chain { start, ..Chain::small() }, &control).unwrap();
         let witnesses: Vec<_> = (3..3 + COUNT as u64).map(assign).collect();
-        let (r1cs, witnesses, parameters, control) = (&fixture.r1cs, &witnesses[..], &parameters, &control);
+        let (r1cs, witnesses, parameters, control) = (&fixture.r1cs, (&witnesses[..]).into(), &parameters, &control);
         let job = Job { r1cs, parameters, witnesses, first_partition: 10, control };
         gpu.traced(Some(&trace), || Resident::default().prove(&gpu, &job, None)).unwrap();
 
@@ -597,7 +599,7 @@ mod tests {
         let job = Job {
             r1cs: &fixture.r1cs,
             parameters: &parameters,
-            witnesses: &witnesses,
+            witnesses: (&witnesses[..]).into(),
             first_partition: 0,
             control: &control,
         };

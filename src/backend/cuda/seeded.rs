@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use super::card::Card;
 use super::proof::{Loaded, Resident};
 use super::setup;
-use crate::backend::Device;
+use crate::backend::{Device, Witnesses};
 use crate::error::Result;
 use crate::groth16::setup::{generate_with, Multipliers, Target};
 use crate::groth16::{Counts, ProofParts, VerifyingKey};
 use crate::pipeline::{Control, Stage};
-use crate::r1cs::{Constraints, PartitionWitness};
+use crate::r1cs::Constraints;
 
 /// As [`generate`](crate::groth16::setup::generate), on a device: the same files.
 pub(crate) fn generate(
@@ -81,7 +81,7 @@ impl SeededGpu {
     pub fn prove(
         &self,
         r1cs: &dyn Constraints,
-        witnesses: &[PartitionWitness],
+        witnesses: Witnesses<'_>,
         control: &Control,
     ) -> Result<Vec<ProofParts>> {
         let job = Loaded { r1cs, witnesses, first_partition: 0, control };

@@ -344,18 +344,14 @@ mod tests {
         let chain = |start| Chain { start, ..Chain::small() };
         let witnesses: Vec<_> = [4, 5].map(|start| fixture.r1cs.assign(chain(start), &control).unwrap()).into();
         let mut resident = Resident::default();
-        let job = Loaded { r1cs: &fixture.r1cs, witnesses: &witnesses, first_partition: 0, control: &control };
+        let witnesses = (&witnesses[..]).into();
+        let job = Loaded { r1cs: &fixture.r1cs, witnesses, first_partition: 0, control: &control };
         assert!(matches!(resident.prove_loaded(&gpu, &job, None), Err(Error::Internal { .. })));
         // Those of another seed give other proofs, and are replaced by those of the file.
         resident.install(|| made(&gpu, &fixture.r1cs, 2)).unwrap();
         let others = resident.prove_loaded(&gpu, &job, None).unwrap();
-        let file = Job {
-            r1cs: &fixture.r1cs,
-            parameters: &parameters,
-            witnesses: &witnesses,
-            first_partition: 0,
-            control: &control,
-        };
+        let file =
+            Job { r1cs: &fixture.r1cs, parameters: &parameters, witnesses, first_partition: 0, control: &control };
         let expected = resident.prove(&gpu, &file, None).unwrap();
         assert_ne!(others, expected);
         resident.install(|| made(&gpu, &fixture.r1cs, 1)).unwrap();

@@ -11,6 +11,7 @@ use crate::backend::Backend;
 use crate::groth16::setup::Multipliers;
 use crate::groth16::testing::{Chain, Fixture, Hash};
 use crate::pipeline::CancelToken;
+use crate::r1cs::PartitionWitness;
 
 /// A circuit with parameters, witnesses and their sums.
 struct Case {
@@ -39,7 +40,7 @@ impl Case {
         Job {
             r1cs: &self.fixture.r1cs,
             parameters: &self.parameters,
-            witnesses: &self.witnesses,
+            witnesses: (&self.witnesses[..]).into(),
             first_partition: 0,
             control,
         }
@@ -234,7 +235,7 @@ fn what_is_there_stays_while_it_fits() {
     case.prove(&mut resident, &gpu, None).unwrap();
     // Fewer witnesses need less memory, and what is there is not read again.
     let control = Control::new();
-    let job = Job { witnesses: &case.witnesses[..1], ..case.job(&control) };
+    let job = Job { witnesses: (&case.witnesses[..1]).into(), ..case.job(&control) };
     File::options().write(true).open(case.parameters.path()).unwrap().set_len(0).unwrap();
     assert!(resident.prove(&gpu, &job, None).unwrap() == case.expected[..1]);
     assert_eq!(resident.bases.as_ref().unwrap().residency, Residency::all(case.h()));
