@@ -246,7 +246,7 @@ fn bases_that_were_made_are_streamed_from_the_host_where_they_do_not_fit() {
     let gpu = testing::gpu();
     let case = Case::new(100, 2);
     let (r1cs, control) = (&case.fixture.r1cs, Control::new());
-    let job = Loaded { r1cs, witnesses: &case.witnesses, first_partition: 0, control: &control };
+    let job = Loaded { r1cs, witnesses: case.witnesses[..].into(), first_partition: 0, control: &control };
     for residency in
         [Residency { h: 96, a: true, ..Residency::NONE }, Residency { l: false, ..Residency::all(case.h()) }]
     {
