@@ -34,9 +34,9 @@
 //! | [`pipeline`] | admission by bytes, order, cancel, deadline, progress |
 //!
 //! [`Prover`] puts them together, and makes many proofs at once on all devices that there are: calls wait until their
-//! memory and a place on a device are free ([`Prover::status`] shows how many), [`Prover::release`] takes devices away and
-//! [`Prover::shutdown`] ends it. Every [`Error`] has a [`Class`] that says whether trying again can help, and a
-//! fixed number. No proof is returned whose bytes were not verified. Nothing is written to standard output or
+//! memory and a place on a device are free. [`Prover::status`] shows how many do, [`Prover::metrics`] counts for Prometheus,
+//! [`Prover::release`] takes devices away and [`Prover::shutdown`] ends it. Every [`Error`] has a [`Class`] that says
+//! whether trying again can help, and a fixed number. No proof is returned whose bytes were not verified. Nothing is written to standard output or
 //! standard error; messages go to the `log` crate.
 
 pub mod backend;

@@ -1,6 +1,8 @@
 //! What is counted of proofs of a small circuit.
 
-use super::testing::{prover, FakeGpus, Step};
+use std::time::Duration;
+
+use super::testing::{eventually, prover, prover_of, within, FakeGpus, Step, SMALL};
 use super::tests::{prove, prove_with};
 use super::*;
 use crate::metrics::tests::Read;
@@ -50,7 +52,8 @@ fn proofs_move_the_counters_and_end_with_nothing_in_work() {
 #[test]
 fn failures_and_fallbacks_are_counted_by_number_and_class() {
     let lost = FakeGpus::new(&["GPU-a"]).proving(0, &[Step::Lost, Step::Lost]);
-    let prover = prover_on(Policy::PreferGpu, lost);
+    let mut prover = prover_on(Policy::PreferGpu, lost);
+    prover.lanes.timing.set_aside = Duration::from_secs(600);
     prove(&prover).unwrap();
     let after = read(&prover);
     assert_eq!(after.some("cuporep_fallbacks_total"), [(fallback("cuda:0", 304, "cpu").as_str(), 2.0)]);
@@ -105,4 +108,32 @@ fn provers_count_by_themselves() {
     let (one, other) = (prover_on(Policy::Cpu, FakeGpus::new(&[])), prover_on(Policy::Cpu, FakeGpus::new(&[])));
     prove(&one).unwrap();
     assert!(read(&other).some("cuporep_proofs_total").is_empty());
+}
+
+#[test]
+fn what_waits_and_what_is_in_work_is_seen_while_it_is_so() {
+    within(60, || {
+        let gpus = FakeGpus::new(&["GPU-a"]).proving(0, &[Step::Wait]);
+        let placement = Placement { policy: Some(Policy::GpuOnly), devices: Vec::new() };
+        let prover = prover_of(gpus.clone(), Config { placement, gpu_workers: Some(1), ..Config::default() });
+        let gauges = || {
+            let read = read(&prover);
+            let of = |name: &str| read.values.get(name).copied();
+            let device = "cuporep_device_memory_bytes{use=\"held\",uuid=\"GPU-a\"}";
+            (of("cuporep_queue_depth"), of("cuporep_inflight_partitions{device=\"GPU-a\"}"), of(device))
+        };
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| SMALL.prove(&prover, 3, &Control::new()).is_ok());
+            gpus.script.wait_for_waiting(1);
+            let second = scope.spawn(|| SMALL.prove(&prover, 2, &Control::new()).is_ok());
+            let megabyte = f64::from(1 << 20);
+            eventually("the second waits", || gauges() == (Some(1.0), Some(3.0), Some(megabyte)));
+            gpus.script.go_on();
+            assert!(first.join().unwrap() && second.join().unwrap());
+        });
+        let (waiting, partitions, _) = gauges();
+        assert_eq!((waiting, partitions), (Some(0.0), Some(0.0)));
+        let waits = read(&prover).values["cuporep_queue_wait_seconds_sum"];
+        assert!(waits > 0.0, "{waits}");
+    });
 }
