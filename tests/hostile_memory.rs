@@ -2,51 +2,19 @@
 //! it counts every allocation of the process.
 
 mod common;
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+#[path = "common/counting.rs"]
+mod counting;
 
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
 use common::{fixture, SMALL};
 use cuporep::porep::C1Output;
 
-/// The system's allocator, counting bytes in use and their peak.
-struct Counting;
-
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-fn add(bytes: usize) {
-    let in_use = IN_USE.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    PEAK.fetch_max(in_use, Ordering::Relaxed);
-}
-
-// SAFETY: every call goes to the system's allocator unchanged. `realloc` keeps the default, which allocates anew before
-// it frees, so that the peak is an upper bound.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        add(layout.size());
-        // SAFETY: the caller's contract is that of the system's allocator.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's contract is that of the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 /// Peak bytes beyond the input while it is decoded, for each of its bytes.
 fn multiple(c1: &[u8]) -> (bool, f64) {
-    let before = IN_USE.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
+    let before = counting::begin();
     let decoded = C1Output::decode(c1);
-    let used = PEAK.load(Ordering::Relaxed) - before;
+    let used = counting::peak() - before;
     (decoded.is_ok(), used as f64 / c1.len() as f64)
 }
 

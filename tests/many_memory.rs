@@ -1,8 +1,9 @@
 //! What is set aside for proofs is what they take: many at once, with every allocation of the process counted. A test
 //! binary of its own for that.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+#[path = "common/counting.rs"]
+mod counting;
+
 use std::thread;
 
 use bellperson::{Circuit, ConstraintSystem, SynthesisError};
@@ -13,41 +14,6 @@ use cuporep::pipeline::Control;
 use cuporep::r1cs::R1cs;
 use cuporep::{Config, Placement, Policy, Prover};
 use ff::Field;
-
-/// The system's allocator, counting bytes in use and their peak.
-struct Counting;
-
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-fn add(bytes: usize) {
-    let in_use = IN_USE.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    PEAK.fetch_max(in_use, Ordering::Relaxed);
-}
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        add(layout.size());
-        // SAFETY: the caller's contract is that of the system's allocator.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        add(layout.size());
-        // SAFETY: the caller's contract is that of the system's allocator.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's contract is that of the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// x, x^2, x^4 and so on, all full-width; the last one is public.
 #[derive(Clone)]
@@ -104,8 +70,7 @@ fn thirty_proofs_at_once_take_what_was_set_aside_for_them_and_give_it_back() {
     // A little more: the witness of one more proof, not of two.
     let budget = needed + needed / 20;
     let prover = Prover::new(config(Some(budget as u64))).unwrap();
-    let before = IN_USE.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
+    let before = counting::begin();
     thread::scope(|scope| {
         for start in 0..30 {
             let (prover, prove) = (&prover, &prove);
@@ -113,20 +78,20 @@ fn thirty_proofs_at_once_take_what_was_set_aside_for_them_and_give_it_back() {
         }
     });
     let status = prover.status();
-    let (reserved, taken) = (status.host_peak as usize, PEAK.load(Ordering::Relaxed) - before);
+    let (reserved, taken) = (status.host_peak as usize, counting::peak() - before);
     println!("{needed} bytes for one, {reserved} set aside, {taken} taken");
     assert!(reserved <= budget, "{status:?}");
     assert!(taken <= budget + budget / 10, "{taken} bytes taken of {budget}");
     assert!(taken >= reserved - reserved / 10, "{taken} bytes taken of {reserved} that were set aside");
     // Bases stay, and nothing else.
-    let kept = IN_USE.load(Ordering::Relaxed) - before;
+    let kept = counting::in_use() - before;
     assert!(
         kept <= status.host_reserved as usize + (1 << 20),
         "{kept} bytes kept, {} by the books",
         status.host_reserved
     );
     prover.release();
-    let left = IN_USE.load(Ordering::Relaxed) - before;
+    let left = counting::in_use() - before;
     assert!(left < 1 << 20, "{left} bytes are left");
     assert_eq!(prover.status().host_reserved, 0);
 }
