@@ -664,8 +664,8 @@ template <int N> BOTH void approximate(uint64_t &x, uint64_t &y, const uint32_t 
 }
 
 // Inverse modulo an odd prime by the binary gcd with approximated comparisons (T. Pornin, "Optimized Binary GCD for
-// Modular Inversion", 2020): the same number of steps for every input, so that the lanes of a warp stay together.
-// a y^-1.. invariants: a = u y and b = v y modulo m. Zero gives zero.
+// Modular Inversion", 2020). Invariants: a = u y and b = v y modulo m. ROUNDS are enough for every input; a is zero
+// after about 19 of 26 in Fp, and further rounds change nothing. Zero gives zero.
 template <class P> DEVICE_CALL void invert(uint32_t *r, const uint32_t *y) {
     constexpr int N = P::LIMBS;
     constexpr int ROUNDS = (2 * P::BITS - 1 + STEPS - 1) / STEPS;
@@ -678,7 +678,7 @@ template <class P> DEVICE_CALL void invert(uint32_t *r, const uint32_t *y) {
         v[i] = 0;
     }
 #pragma unroll 1
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < ROUNDS && !limbs::is_zero<N>(a); round++) {
         uint64_t x, z;
         approximate<N>(x, z, a, b);
         int32_t f0 = 1, g0 = 0, f1 = 0, g1 = 1;

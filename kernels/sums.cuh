@@ -84,13 +84,20 @@ template <class F> DEVICE Kind classify(F &denominator, const Affine<F> &p, cons
     return kind;
 }
 
+// Where the entries of a task are.
+struct Task {
+    uint32_t start, length;
+};
+
 // Batched affine additions. A warp owns tiles of 32 tasks each, tile w, w + warps, ..; in row r every thread adds entry
 // r to each of its tasks that has one. Slopes need inverses: going through the tasks in one direction a thread
 // multiplies the denominators of the next row up, keeping the products before each (`prefix`), and inverts the last
 // product; going back, each inverse is that times the kept product. Going back and forth are one loop.
 //
 // `running` and `prefix` hold what a task needs between rows, in tiles: piece j of lane l of tile t at
-// (t * pieces + j) * 32 + l. Operands of the next task come to shared memory while the current one is computed.
+// (t * pieces + j) * 32 + l. Whatever comes from memory is asked for early, since three warps a scheduler cannot hide
+// its way: while a task is computed, the operands of the next one come to shared memory, the entries of the one after
+// that to registers, and where the entries of the third are.
 template <class F> struct Rows {
     static constexpr uint32_t PIECES = sizeof(F) / 16;
     // x1 y1 x2 y2 prefix next-x, and one piece that spreads the threads over all banks.
@@ -114,9 +121,16 @@ template <class F> struct Rows {
     // The longest task of a tile is its first.
     DEVICE uint32_t tile_length(uint32_t k) const { return tasks.lengths[tile(k) * 32]; }
 
-    DEVICE uint32_t entry(uint32_t k, uint32_t row) const {
-        uint32_t task = tile(k) * 32 + lane;
-        return task < count && row < tasks.lengths[task] ? entries[tasks.starts[task] + row] : NONE;
+    DEVICE Task task(uint32_t k) const {
+        uint32_t index = tile(k) * 32 + lane;
+        Task task = {0, 0};
+        if (index < count)
+            task = {tasks.starts[index], tasks.lengths[index]};
+        return task;
+    }
+
+    DEVICE uint32_t entry(const Task &task, uint32_t row) const {
+        return row < task.length ? entries[task.start + row] : NONE;
     }
 
     DEVICE uint4 *running_at(uint32_t k) const { return running + (uint64_t)tile(k) * (2 * PIECES * 32) + lane; }
@@ -126,11 +140,10 @@ template <class F> struct Rows {
         return reinterpret_cast<const uint4 *>(points + (entry & ~SIGN));
     }
 
-    // Puts the sum of row `row` of a task where it belongs: it is complete, or goes on.
-    DEVICE void put(uint32_t k, uint32_t row, const F &x, const F &y) const {
-        uint32_t task = tile(k) * 32 + lane;
-        if (row + 1 == tasks.lengths[task]) {
-            uint4 *to = reinterpret_cast<uint4 *>(sums + tasks.sums[task]);
+    // Puts a sum where it belongs: it is complete, or goes on in the next row.
+    DEVICE void put(uint32_t k, bool complete, const F &x, const F &y) const {
+        if (complete) {
+            uint4 *to = reinterpret_cast<uint4 *>(sums + tasks.sums[tile(k) * 32 + lane]);
             store(to, 1, x);
             store(to + PIECES, 1, y);
         } else {
@@ -197,12 +210,12 @@ template <class F> struct Rows {
             remaining--;
 #pragma unroll 1
         for (uint32_t k = 0; k < active; k++) {
-            uint32_t e = entry(k, 0);
+            Task own = task(k);
+            uint32_t e = entry(own, 0), next = entry(own, 1);
             if (e == NONE)
                 continue;
             Affine<F> p = load_point(points, e);
-            put(k, 0, p.x, p.y);
-            uint32_t next = k < remaining ? entry(k, 1) : NONE;
+            put(k, next == NONE, p.x, p.y);
             if (next != NONE)
                 go_on(k, p.x, p.y, load<F>(point_at(next), 1), next, product);
         }
@@ -214,41 +227,48 @@ template <class F> struct Rows {
                 remaining--;
             F inverse = product.inverse();
             product = F::one();
-            run_row(row, active, remaining, upwards, inverse, product);
+            run_row(row, active, upwards, inverse, product);
             upwards = !upwards;
         }
     }
 
-    DEVICE void run_row(uint32_t row, uint32_t active, uint32_t remaining, bool upwards, F &inverse, F &product) {
-        uint32_t k = upwards ? 0 : active - 1;
-        uint32_t e = entry(k, row), next = k < remaining ? entry(k, row + 1) : NONE;
+    DEVICE void run_row(uint32_t row, uint32_t active, bool upwards, F &inverse, F &product) {
+        uint32_t k = upwards ? 0 : active - 1, step = upwards ? 1 : ~0u;
+        Task first_task = task(k), second_task = {0, 0}, third = {0, 0};
+        if (active > 1)
+            second_task = task(k + step);
+        if (active > 2)
+            third = task(k + 2 * step);
+        uint32_t e = entry(first_task, row), next = entry(first_task, row + 1);
+        uint32_t e2 = entry(second_task, row), next2 = entry(second_task, row + 1);
         fetch_operands(k, e);
         fetch_next(next);
 #pragma unroll 1
         for (uint32_t done = 0; done < active; done++) {
-            bool more = done + 1 < active;
-            uint32_t k2 = upwards ? k + 1 : k - 1;
-            uint32_t e2 = more ? entry(k2, row) : NONE, next2 = more && k2 < remaining ? entry(k2, row + 1) : NONE;
+            uint32_t e3 = entry(third, row), next3 = entry(third, row + 1);
+            third = {0, 0};
+            if (done + 3 < active)
+                third = task(k + 3 * step);
             copies_wait();
             F x, y;
             if (e != NONE) {
                 add(e, inverse, x, y);
-                put(k, row, x, y);
+                put(k, next == NONE, x, y);
             }
             LOAD_LATE();
             F next_x;
             if (next != NONE)
                 next_x = staged(5);
             LOAD_LATE();
-            if (more) {
-                fetch_operands(k2, e2);
-                fetch_next(next2);
-            }
+            fetch_operands(k + step, e2);
+            fetch_next(next2);
             if (next != NONE)
                 go_on(k, x, y, next_x, next, product);
-            k = k2;
+            k += step;
             e = e2;
             next = next2;
+            e2 = e3;
+            next2 = next3;
         }
     }
 
@@ -427,6 +447,33 @@ DEVICE void reduce_chunks(Chunk<F> *out, const Chunk<F> *in, uint32_t chunks, ui
     out[index] = {sum, weighted};
 }
 
+// The last step. With 2^log_chunks chunks c left in a window, each of 2^m buckets, its weighted sum is the sum over c
+// of weighted[c] + 2^m c sum[c]: a block sums those sum[c] whose c has one bit, for each bit, and two blocks sum a half
+// of weighted each. Doublings are left to the host, which has the powers of two of all windows in one chain anyway.
+template <class F> DEVICE void reduce_bits(Xyzz<F> *out, const Chunk<F> *in, uint32_t log_chunks) {
+    DYNAMIC_SHARED(Xyzz<F>, shared);
+    uint32_t parts = log_chunks + 2, window = blockIdx.x / parts, part = blockIdx.x % parts;
+    uint32_t chunks = 1u << log_chunks, half = chunks / 2;
+    in += (uint64_t)window << log_chunks;
+    Xyzz<F> sum = Xyzz<F>::infinity();
+    if (part < log_chunks) {
+        uint32_t bit = 1u << part;
+#pragma unroll 1
+        for (uint32_t i = threadIdx.x; i < half; i += blockDim.x) {
+            uint32_t below = i & (bit - 1);
+            sum.add(in[2 * (i - below) + bit + below].sum);
+        }
+    } else {
+        uint32_t begin = part == log_chunks ? 0 : chunks - half, end = part == log_chunks ? chunks - half : chunks;
+#pragma unroll 1
+        for (uint32_t i = begin + threadIdx.x; i < end; i += blockDim.x)
+            sum.add(in[i].weighted);
+    }
+    sum = block_sum(shared, sum);
+    if (threadIdx.x == 0)
+        out[blockIdx.x] = sum;
+}
+
 } // namespace
 
 // The kernels of one group: its name, its coordinates with products in place for the chains and with products as
@@ -484,4 +531,7 @@ DEVICE void reduce_chunks(Chunk<F> *out, const Chunk<F> *in, uint32_t chunks, ui
     KERNEL(OTHER_THREADS, 1, group##_reduce_chunks,                                                                    \
            (Chunk<CALLED> * out, const Chunk<CALLED> *in, uint32_t chunks, uint32_t size, uint32_t log_covered)) {     \
         reduce_chunks<CALLED>(out, in, chunks, size, log_covered);                                                     \
+    }                                                                                                                  \
+    KERNEL(128, 1, group##_reduce_bits, (Xyzz<CALLED> * out, const Chunk<CALLED> *in, uint32_t log_chunks)) {          \
+        reduce_bits<CALLED>(out, in, log_chunks);                                                                      \
     }

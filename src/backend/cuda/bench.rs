@@ -106,7 +106,7 @@ fn multiplication<C: DeviceCurve>(gpu: &Gpu, stream: &Stream, log: u32, name: &s
     let scalars = scalars(gpu, stream, count, 1)?;
     let msm = Msm::<C>::new(gpu, count, 1, spare(gpu)?);
     let scratch = scratch(gpu, msm.scratch_bytes())?;
-    let out = gpu.allocate(msm.windows(), "windows")?;
+    let out = gpu.allocate(msm.result_len(), "windows")?;
     let milliseconds =
         median(gpu, stream, || msm.queue(stream, points.span(), scalars.span(), None, scratch.span(), out.span()))?;
     let floor = Roof::of(gpu).additions((count * msm.windows()) as f64, products);

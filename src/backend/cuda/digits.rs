@@ -5,9 +5,6 @@ use super::gpu::Plain;
 /// Scalars above r / 2 are negated, which leaves 254 bits; one more for the sign of the top digit.
 const SCALAR_BITS: u32 = 255;
 
-/// What a bucket costs in the reduction, in additions of a point to a bucket.
-const BUCKET_COST: u64 = 4;
-
 /// Wider windows would need more buckets than are counted with 32 bits in all.
 const WIDEST: u32 = 24;
 
@@ -42,14 +39,9 @@ impl Windows {
         Windows { count, bits: SCALAR_BITS / count, wide: SCALAR_BITS % count }
     }
 
-    /// The number of windows for which `points` points and the buckets cost least.
-    pub fn for_points(points: usize) -> Self {
-        let candidates = (1..=64).map(Windows::new).filter(|windows| windows.widest() <= WIDEST && windows.bits >= 4);
-        candidates.min_by_key(|windows| windows.cost(points as u64)).expect("there are candidates")
-    }
-
-    fn cost(&self, points: u64) -> u64 {
-        u64::from(self.count) * points + BUCKET_COST * u64::from(self.count) * (1 << (self.widest() - 1))
+    /// All choices, from few wide windows to many narrow ones.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (1..=64).map(Windows::new).filter(|windows| windows.widest() <= WIDEST && windows.bits >= 4)
     }
 
     /// Bits of the widest window.
@@ -82,13 +74,12 @@ mod tests {
 
     #[test]
     fn windows_cover_a_scalar_exactly() {
-        for points in [1, 100, 1 << 12, 1 << 22, 1 << 24, 1 << 27] {
-            let windows = Windows::for_points(points);
+        for windows in Windows::all() {
             let bits: u32 = (0..windows.count).map(|window| windows.width(window)).sum();
-            assert_eq!(bits, SCALAR_BITS, "{points} points");
+            assert_eq!(bits, SCALAR_BITS, "{windows:?}");
             assert!((0..windows.count).all(|window| windows.width(window) <= windows.widest()));
         }
-        assert_eq!(Windows::for_points(1 << 27).count, 12);
-        assert_eq!(Windows::for_points(1 << 22).count, 15);
+        let counts: Vec<_> = Windows::all().map(|windows| windows.count).collect();
+        assert_eq!((counts.first(), counts.last()), (Some(&11), Some(&63)));
     }
 }

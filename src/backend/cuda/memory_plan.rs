@@ -179,8 +179,8 @@ pub(super) struct QueryPlan<C: DeviceCurve> {
 pub(super) struct QueryOut<C: DeviceCurve> {
     /// For each piece.
     pub bits: Vec<KeyResult<C>>,
-    /// Witness after witness, a value a window.
-    pub full: Span<[C::Xyzz; 2]>,
+    /// Witness after witness, the sums that the reduction leaves.
+    pub full: Span<C::Xyzz>,
 }
 
 /// What is where, and how the sums are cut.
@@ -204,7 +204,7 @@ pub(super) struct Slots {
     /// For each witness the quotient's highest coefficient, which is zero.
     pub top: Vec<Span<Words>>,
     /// For each witness and piece.
-    pub sum_h: Vec<Vec<Span<[<G1 as DeviceCurve>::Xyzz; 2]>>>,
+    pub sum_h: Vec<Vec<Span<<G1 as DeviceCurve>::Xyzz>>>,
     pub l: QueryOut<G1>,
     pub a: QueryOut<G1>,
     pub b_g1: QueryOut<G1>,
@@ -283,7 +283,7 @@ impl<C: DeviceCurve> QueryPlan<C> {
     fn carve(&self, arena: &mut Arena, group: usize) -> QueryOut<C> {
         QueryOut {
             bits: self.pieces.iter().map(|piece| piece.sum.carve_result(arena)).collect(),
-            full: arena.take(group * self.full.windows()),
+            full: arena.take(group * self.full.result_len()),
         }
     }
 }
@@ -453,7 +453,8 @@ impl MemoryPlan {
             .fold(0, usize::max);
         let witnesses = (0..group).map(|_| DeviceWitness::new(arena.take(sizes.witness_words()), sizes)).collect();
         let top = (0..group).map(|_| arena.take(1)).collect();
-        let sum_h = (0..group).map(|_| self.h.iter().map(|piece| arena.take(piece.sum.windows())).collect()).collect();
+        let sum_h =
+            (0..group).map(|_| self.h.iter().map(|piece| arena.take(piece.sum.result_len())).collect()).collect();
         let [l, a, b_g1] = [l, a, b_g1].map(|query| query.carve(arena, group));
         let b_g2 = b_g2.carve(arena, group);
         let (scalars_h, (keys, scalars, picked)) = arena.either(

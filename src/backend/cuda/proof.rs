@@ -437,7 +437,7 @@ impl QueryRun<'_, '_> {
             let scalars = scalars.slice(index * indices.len()..(index + 1) * indices.len());
             query.full_scalars(stream, witness, scalars)?;
         }
-        let out = out.full.slice(..count * plan.full.windows());
+        let out = out.full.slice(..count * plan.full.result_len());
         plan.full.queue(stream, full, scalars, of_full, scratch, out)
     }
 }
@@ -455,7 +455,7 @@ impl<C: DeviceCurve> QueryPlan<C> {
         }
         let mut sums = sums_by_bit(by_key);
         sums.truncate(witnesses);
-        for (sum, full) in sums.iter_mut().zip(read(stream, out.full)?.chunks(self.full.windows())) {
+        for (sum, full) in sums.iter_mut().zip(read(stream, out.full)?.chunks(self.full.result_len())) {
             *sum += self.full.finish(full);
         }
         Ok(sums)

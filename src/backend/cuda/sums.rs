@@ -34,15 +34,30 @@ const LATER_BITS: u32 = 7;
 /// Entries of a bin that are put in order in shared memory: 80 KB, so that two blocks fit.
 const SORT_ROOM: u32 = 20 << 10;
 
-/// Buckets that a thread reduces, as bits, and chunks that a thread joins.
+/// Buckets that a thread reduces, at most, and chunks that a thread joins, as bits.
 const LEAF_BITS: u32 = 5;
 const JOIN_BITS: u32 = 4;
+
+/// Chunks of a window, as bits, that the last step of a reduction takes at most: it adds each of them half as often as they
+/// have bits, but in few steps after each other.
+const LAST_BITS: u32 = 12;
 
 /// Tasks a thread from which on batched affine additions win over one accumulator a task.
 const ROWS_FROM: usize = 24;
 
 /// .. and how many a thread should have, where there is a choice: an inversion costs as much as some ten additions.
 const TASKS_A_THREAD: usize = 85;
+
+/// Products of coordinates for adding a point to a bucket, and for reducing a bucket, both ways.
+const ROW_PRODUCTS: usize = 6;
+const CHAIN_PRODUCTS: usize = 10;
+const AFFINE_BUCKET_PRODUCTS: usize = 24;
+const XYZZ_BUCKET_PRODUCTS: usize = 28;
+
+/// Products that each thread could make, were they no work of their own, while all buckets advance by a point: rows wait
+/// for an inversion; two chains share a scheduler, which could do six times as much.
+const ROW_STEP: usize = 50;
+const CHAIN_STEP: usize = 7;
 
 /// Entries of a task, where there is a choice.
 const SHORTEST_TASK: usize = 16;
@@ -397,6 +412,8 @@ pub(super) struct Msm<C: DeviceCurve> {
     batch: u32,
     limits: Limits,
     shape: Shape,
+    /// Chunks of a window that the last step of the reduction takes at most, as bits.
+    last_at_most: u32,
     curve: PhantomData<C>,
 }
 
@@ -412,7 +429,7 @@ impl<C: DeviceCurve> Msm<C> {
     /// window at all.
     pub fn new(limits: impl Into<Limits>, points: usize, sets: usize, memory: usize) -> Self {
         let limits = limits.into();
-        let windows = Windows::for_points(points);
+        let windows = Self::best_windows(limits, points, sets);
         let mut batch = windows.count * sets as u32;
         loop {
             let msm = Self::with_batch(limits, points, windows, batch);
@@ -424,6 +441,26 @@ impl<C: DeviceCurve> Msm<C> {
         }
     }
 
+    /// The windows with which sums of so many points take least time.
+    fn best_windows(limits: Limits, points: usize, sets: usize) -> Windows {
+        let threads = (row_threads::<C>(limits) * limits.multiprocessors) as usize;
+        Windows::all().min_by_key(|windows| Self::cost(windows, points, sets, threads)).expect("there are some")
+    }
+
+    /// About the time of a sum, in products of coordinates that the device makes meanwhile.
+    fn cost(windows: &Windows, points: usize, sets: usize, threads: usize) -> usize {
+        let all = windows.count as usize * sets;
+        let buckets = 1 << (windows.widest() - 1);
+        let full = points.div_ceil(buckets);
+        // Entries of buckets vary as by chance.
+        let fullest = full + 4 * full.isqrt();
+        let (addition, bucket, step) = match all * buckets.min(points) >= ROWS_FROM * threads {
+            true => (ROW_PRODUCTS, AFFINE_BUCKET_PRODUCTS, ROW_STEP),
+            false => (CHAIN_PRODUCTS, XYZZ_BUCKET_PRODUCTS, CHAIN_STEP),
+        };
+        all * (points * addition + buckets * bucket) + fullest * step * threads
+    }
+
     fn with_batch(limits: impl Into<Limits>, points: usize, windows: Windows, batch: u32) -> Self {
         let limits = limits.into();
         // The narrower windows have half as many buckets, twice as full.
@@ -432,12 +469,22 @@ impl<C: DeviceCurve> Msm<C> {
         let cap = (2 * fullest).next_power_of_two().clamp(SHORTEST_TASK * 2, LONGEST_TASK);
         let threads = (row_threads::<C>(limits) * limits.multiprocessors) as usize;
         let shape = Shape::new(points, batch, windows.widest() - 1, buckets, cap, threads);
-        Msm { windows, batch, limits, shape, curve: PhantomData }
+        Msm { windows, batch, limits, shape, last_at_most: LAST_BITS, curve: PhantomData }
     }
 
-    /// How many windows a set has: the length of its result on the device.
+    /// How many windows a set has.
     pub fn windows(&self) -> usize {
         self.windows.count as usize
+    }
+
+    /// The length of a set's result on the device.
+    pub fn result_len(&self) -> usize {
+        self.windows() * self.window_len()
+    }
+
+    /// Sums that the last step of the reduction leaves of a window.
+    fn window_len(&self) -> usize {
+        self.last_bits() as usize + 2
     }
 
     /// Scratch that [`Msm::queue`] takes.
@@ -456,13 +503,22 @@ impl<C: DeviceCurve> Msm<C> {
         }
     }
 
+    /// Buckets that a thread reduces, as bits: few enough that all multiprocessors have work.
     fn leaf_bits(&self) -> u32 {
-        LEAF_BITS.min(self.windows.widest() - 1)
+        let threads = (self.limits.multiprocessors * C::OTHER_THREADS) as usize;
+        let share = self.shape.buckets() / threads;
+        share.checked_ilog2().unwrap_or(0).clamp(1, LEAF_BITS).min(self.windows.widest() - 1)
+    }
+
+    /// Chunks of a window that the last step gets, as bits.
+    fn last_bits(&self) -> u32 {
+        let chunks = self.windows.widest() - 1 - self.leaf_bits();
+        chunks.min(self.last_at_most)
     }
 
     /// Queues for each set the sum of `scalars[i] * points[indices[i]]`, or of `scalars[i] * points[i]`. Scalars are canonical
-    /// numbers below r, set after set; the points are the same for all. `out` gets for each window of each set the sum of its
-    /// buckets, and the weighted sum, which [`Msm::finish`] takes.
+    /// numbers below r, set after set; the points are the same for all. `out` gets [`Msm::result_len`] sums a set, which
+    /// [`Msm::finish`] takes.
     pub fn queue(
         &self,
         stream: &Stream,
@@ -470,24 +526,26 @@ impl<C: DeviceCurve> Msm<C> {
         scalars: Span<Words>,
         indices: Option<Span<u32>>,
         scratch: Span<u8>,
-        out: Span<[C::Xyzz; 2]>,
+        out: Span<C::Xyzz>,
     ) -> Result<()> {
         let n = self.shape.positions;
-        let sets = out.len() / self.windows();
-        assert_eq!((scalars.len(), out.len()), (n * sets, self.windows() * sets), "not as planned");
+        let sets = out.len() / self.result_len();
+        assert_eq!((scalars.len(), out.len()), (n * sets, self.result_len() * sets), "not as planned");
         if n == 0 {
             // Zeros are infinity.
             return stream.zero(out);
         }
         let scratch = self.carve(&mut Arena::new(scratch));
-        let all = out.len() as u32;
+        let all = (self.windows() * sets) as u32;
+        let each = self.window_len();
         for first in (0..all).step_by(self.batch as usize) {
             let windows = first..all.min(first + self.batch);
             let shape = Shape { windows: windows.len() as u32, ..self.shape };
             self.digits(stream, scalars, windows.clone(), scratch.digits)?;
             let buckets = Buckets::<C>::new(self.limits, shape);
             buckets.queue(stream, points, scratch.digits, indices, &scratch.buckets)?;
-            self.reduce(stream, &shape, &scratch, out.slice(windows.start as usize..windows.end as usize))?;
+            let out = out.slice(windows.start as usize * each..windows.end as usize * each);
+            self.reduce(stream, &shape, &scratch, out)?;
         }
         Ok(())
     }
@@ -508,37 +566,45 @@ impl<C: DeviceCurve> Msm<C> {
         Ok(())
     }
 
-    /// From buckets to one chunk a window.
-    fn reduce(&self, stream: &Stream, shape: &Shape, scratch: &MsmScratch<C>, out: Span<[C::Xyzz; 2]>) -> Result<()> {
-        let bits = self.windows.widest() - 1;
+    /// From buckets to some sums a window.
+    fn reduce(&self, stream: &Stream, shape: &Shape, scratch: &MsmScratch<C>, out: Span<C::Xyzz>) -> Result<()> {
         let grid = |threads: usize| (threads as u32).div_ceil(C::OTHER_THREADS);
         let mut covered = self.leaf_bits();
         let mut chunks = shape.buckets() >> covered;
-        let mut from = if covered == bits { out } else { scratch.chunks[0] };
+        let [mut from, mut to] = scratch.chunks;
         let sums = Buckets::<C>::sums(&scratch.buckets);
         let leaves = args![from, sums, scratch.buckets.starts, shape.buckets() as u32, 1u32 << covered];
         stream.launch(C::KERNELS.reduce_buckets[shape.kind()], grid(chunks), C::OTHER_THREADS, 0, &leaves)?;
-        let mut other = scratch.chunks[1];
-        while covered < bits {
-            let step = JOIN_BITS.min(bits - covered);
-            let to = if covered + step == bits { out } else { other };
+        let last = self.last_bits();
+        let bits = self.windows.widest() - 1;
+        while covered + last < bits {
+            let step = JOIN_BITS.min(bits - last - covered);
             let join = args![to, from, chunks as u32, 1u32 << step, covered];
             chunks >>= step;
             stream.launch(C::KERNELS.reduce_chunks, grid(chunks), C::OTHER_THREADS, 0, &join)?;
             covered += step;
-            (from, other) = (to, from);
+            (from, to) = (to, from);
         }
-        Ok(())
+        let threads = (1 << last).clamp(32, JOIN_THREADS);
+        let shared = threads * size_of::<C::Xyzz>() as u32;
+        stream.launch(C::KERNELS.reduce_bits, out.len() as u32, threads, shared, &args![out, from, last])
     }
 
-    /// The sum of one set from what [`Msm::queue`] left for its windows: Horner's rule.
-    pub fn finish(&self, windows: &[[C::Xyzz; 2]]) -> C::Projective {
+    /// The sum of one set from what [`Msm::queue`] left of its windows: Horner's rule over all bits.
+    pub fn finish(&self, result: &[C::Xyzz]) -> C::Projective {
+        let last = self.last_bits();
+        let covered = self.windows.widest() - 1 - last;
         let mut sum = C::Projective::identity();
-        for (window, [_, weighted]) in windows.iter().enumerate().rev() {
-            for _ in 0..self.windows.width(window as u32) {
+        for (window, sums) in result.chunks(self.window_len()).enumerate().rev() {
+            let (bits, halves) = sums.split_at(last as usize);
+            for bit in (0..self.windows.width(window as u32)).rev() {
                 sum = sum.double();
+                // In a narrower window the buckets with the highest bit are empty.
+                if let Some(bit) = bit.checked_sub(covered).and_then(|bit| bits.get(bit as usize)) {
+                    sum += C::xyzz(bit);
+                }
             }
-            sum += C::xyzz(weighted);
+            sum += C::xyzz(&halves[0]) + C::xyzz(&halves[1]);
         }
         sum
     }
@@ -753,10 +819,10 @@ mod tests {
         let scratch = gpu.allocate(msm.scratch_bytes(), "scratch").unwrap();
         let count = indices.map_or(points.len(), <[u32]>::len);
         let sets = scalars.len().checked_div(count).unwrap_or(1);
-        let out = gpu.allocate(msm.windows() * sets, "windows").unwrap();
+        let out = gpu.allocate(msm.result_len() * sets, "windows").unwrap();
         let places = indices.map(|_| places.span());
         msm.queue(&stream, bases.span(), numbers.span(), places, scratch.span(), out.span()).unwrap();
-        read(&stream, out.span()).unwrap().chunks(msm.windows()).map(|windows| msm.finish(windows)).collect()
+        read(&stream, out.span()).unwrap().chunks(msm.result_len()).map(|result| msm.finish(result)).collect()
     }
 
     fn multiplications<C: Case>(counts: &[usize]) {
@@ -769,7 +835,7 @@ mod tests {
                 let expected = C::host_msm(&points, &scalars);
                 for rows in [false, true] {
                     for batch in [1, 3, 100] {
-                        let windows = Windows::for_points(count);
+                        let windows = Msm::<C>::best_windows((&gpu).into(), count, 1);
                         let mut msm = Msm::<C>::with_batch(&gpu, count, windows, windows.count.min(batch));
                         msm.shape.rows = rows;
                         let sums = run(&gpu, &msm, &points, &scalars, None);
@@ -808,6 +874,31 @@ mod tests {
     }
 
     #[test]
+    fn reductions_end_in_any_number_of_steps() {
+        let gpu = testing::gpu();
+        let mut rng = StdRng::seed_from_u64(6);
+        let points = points::<G1>(1000, &mut rng);
+        let scalars = scalars(1000, 0, &mut rng);
+        let expected = G1::host_msm(&points, &scalars);
+        for last_at_most in [LAST_BITS, 5, 3, 0] {
+            // Windows of two widths.
+            let mut msm = Msm::<G1>::with_batch(&gpu, 1000, Windows::new(27), 5);
+            msm.last_at_most = last_at_most;
+            assert_eq!(run(&gpu, &msm, &points, &scalars, None), [expected], "up to {last_at_most} bits at last");
+        }
+    }
+
+    #[test]
+    fn windows_suit_the_number_of_points() {
+        let limits = Limits { multiprocessors: 132, shared_optin: 232_448 };
+        let count = |points, sets| Msm::<G1>::best_windows(limits, points, sets).count;
+        let one: Vec<_> = [10, 14, 18, 22, 24, 27].map(|log| count(1 << log, 1)).into();
+        assert_eq!(one, [24, 19, 16, 14, 13, 12]);
+        // Where a batch has enough buckets for rows, these may be narrower.
+        assert!(count(1 << 16, 10) >= count(1 << 16, 1));
+    }
+
+    #[test]
     fn points_may_be_gathered() {
         let gpu = testing::gpu();
         let mut rng = StdRng::seed_from_u64(3);
@@ -831,7 +922,7 @@ mod tests {
         let gathered: Vec<_> = points.iter().step_by(2).copied().collect();
         let scalars: Vec<_> = (0..SETS).map(|set| scalars(count, set % 4, &mut rng)).collect();
         let expected: Vec<_> = scalars.iter().map(|scalars| C::host_msm(&gathered, scalars)).collect();
-        let windows = Windows::for_points(count);
+        let windows = Msm::<C>::best_windows((&gpu).into(), count, SETS);
         // Batches that end within sets, that hold one or several, and all of them.
         let batches = [1, windows.count - 1, windows.count, 2 * windows.count + 3, SETS as u32 * windows.count];
         for (batch, rows) in batches.into_iter().zip([false, true].into_iter().cycle()) {
