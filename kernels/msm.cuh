@@ -11,6 +11,9 @@ constexpr uint32_t GIANT = 8192;
 // How many blocks share a giant bucket.
 constexpr uint32_t SPLIT = 256;
 
+// .. and how many share the making of a cut bucket's tasks.
+constexpr uint32_t TASK_SPLIT = 32;
+
 // Which digits of a scalar are taken.
 struct DigitPlan {
     // The first `wide` windows have one bit more than `bits`.

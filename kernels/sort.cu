@@ -360,13 +360,13 @@ KERNEL(THREADS, 2, msm_tasks,
     }
 }
 
-// The tasks of the buckets that were cut. Blocks in groups of SPLIT share a bucket.
+// The tasks of the buckets that were cut. Blocks in groups of TASK_SPLIT share a bucket.
 KERNEL(128, 8, msm_long_tasks, (Tasks tasks, const LongBucket *longs, const Counters *counters, uint32_t cap)) {
-    uint32_t part = blockIdx.x % SPLIT, groups = gridDim.x / SPLIT;
-    for (uint32_t index = blockIdx.x / SPLIT; index < counters->longs; index += groups) {
+    uint32_t part = blockIdx.x % TASK_SPLIT, groups = gridDim.x / TASK_SPLIT;
+    for (uint32_t index = blockIdx.x / TASK_SPLIT; index < counters->longs; index += groups) {
         LongBucket item = longs[index];
         uint32_t whole = item.length / cap;
-        for (uint32_t i = part * 128 + threadIdx.x; i < item.parts; i += SPLIT * 128) {
+        for (uint32_t i = part * 128 + threadIdx.x; i < item.parts; i += TASK_SPLIT * 128) {
             uint32_t place = i < whole ? item.whole_place + i : item.rest_place;
             tasks.starts[place] = item.start + i * cap;
             tasks.lengths[place] = i < whole ? cap : item.length % cap;

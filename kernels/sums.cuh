@@ -338,11 +338,15 @@ template <class F> DEVICE void keep(Xyzz<F> &to, const Xyzz<F> &sum) {
     to = sum;
 }
 
-// The sum over the threads of a block, in thread 0; `shared` has one place a thread.
-template <class F> DEVICE Xyzz<F> block_sum(Xyzz<F> *shared, const Xyzz<F> &mine) {
+// The sum over the first `count` threads of a block at least, in thread 0; those after them have nothing. `shared` has
+// one place a thread.
+template <class F> DEVICE Xyzz<F> block_sum(Xyzz<F> *shared, const Xyzz<F> &mine, uint32_t count) {
     Xyzz<F> sum = mine;
+    uint32_t half = blockDim.x / 2;
+    while (half > 0 && half >= count)
+        half /= 2;
 #pragma unroll 1
-    for (uint32_t half = blockDim.x / 2; half > 0; half /= 2) {
+    for (; half > 0; half /= 2) {
         if (threadIdx.x >= half && threadIdx.x < 2 * half)
             shared[threadIdx.x] = sum;
         __syncthreads();
@@ -364,7 +368,7 @@ template <class F, class Point> DEVICE void join_longs(Point *sums, const LongBu
 #pragma unroll 1
         for (uint32_t i = threadIdx.x; i < item.parts; i += blockDim.x)
             sum.add(sums[item.sums + i]);
-        sum = block_sum(shared, sum);
+        sum = block_sum(shared, sum, item.parts);
         if (threadIdx.x == 0)
             keep(sums[item.bucket], sum);
     }
@@ -382,7 +386,7 @@ DEVICE void split_giants(Xyzz<F> *splits, const Point *sums, const LongBucket *l
 #pragma unroll 1
         for (uint32_t i = part * blockDim.x + threadIdx.x; i < item.parts; i += SPLIT * blockDim.x)
             sum.add(sums[item.sums + i]);
-        sum = block_sum(shared, sum);
+        sum = block_sum(shared, sum, blockDim.x);
         if (threadIdx.x == 0)
             splits[(uint64_t)index * SPLIT + part] = sum;
     }
@@ -394,7 +398,7 @@ DEVICE void join_giants(Point *sums, const Xyzz<F> *splits, const LongBucket *lo
                         const Counters *counters) {
     DYNAMIC_SHARED(Xyzz<F>, shared);
     for (uint32_t index = blockIdx.x; index < counters->giants; index += gridDim.x) {
-        Xyzz<F> sum = block_sum(shared, splits[(uint64_t)index * SPLIT + threadIdx.x]);
+        Xyzz<F> sum = block_sum(shared, splits[(uint64_t)index * SPLIT + threadIdx.x], SPLIT);
         if (threadIdx.x == 0)
             keep(sums[longs[giants[index]].bucket], sum);
     }
@@ -469,7 +473,7 @@ template <class F> DEVICE void reduce_bits(Xyzz<F> *out, const Chunk<F> *in, uin
         for (uint32_t i = begin + threadIdx.x; i < end; i += blockDim.x)
             sum.add(in[i].weighted);
     }
-    sum = block_sum(shared, sum);
+    sum = block_sum(shared, sum, part < log_chunks ? half : chunks - half);
     if (threadIdx.x == 0)
         out[blockIdx.x] = sum;
 }

@@ -156,10 +156,10 @@ pub(super) fn sizes(usual: &[u32], largest: u32) -> Vec<u32> {
 /// Times the sums at sizes up to 2^`largest`.
 fn sums(gpu: &Gpu, largest: u32, report: Report<'_>) -> Result<()> {
     let stream = gpu.stream()?;
-    for log in sizes(&[22, 24, 27], largest) {
+    for log in sizes(&[15, 22, 24, 27], largest) {
         report(multiplication::<G1>(gpu, &stream, log, "G1", G1_PRODUCTS)?)?;
     }
-    for log in sizes(&[20, 23], largest) {
+    for log in sizes(&[15, 20, 23], largest) {
         report(multiplication::<G2>(gpu, &stream, log, "G2", G2_PRODUCTS)?)?;
     }
     // One bitmap, and those of ten witnesses.

@@ -20,6 +20,7 @@ const SORT_THREADS: u32 = 512;
 const TILE: usize = 16 * SORT_THREADS as usize;
 const GIANT: usize = 8192;
 const SPLIT: u32 = 256;
+const TASK_SPLIT: u32 = 32;
 const JOIN_THREADS: u32 = 128;
 
 /// Bits of a bucket that one partition can tell apart: with more, a block's part gives too few entries a bin.
@@ -48,14 +49,15 @@ const ROWS_FROM: usize = 24;
 /// .. and how many a thread should have, where there is a choice: an inversion costs as much as some ten additions.
 const TASKS_A_THREAD: usize = 85;
 
-/// Products of coordinates for adding a point to a bucket, and for reducing a bucket, both ways.
+/// What sums cost on an H200, in the products of coordinates that it can make meanwhile: adding a point to a bucket, and
+/// reducing a bucket, both ways. Few buckets are reduced with the device half idle.
 const ROW_PRODUCTS: usize = 6;
 const CHAIN_PRODUCTS: usize = 10;
-const AFFINE_BUCKET_PRODUCTS: usize = 24;
-const XYZZ_BUCKET_PRODUCTS: usize = 28;
+const AFFINE_BUCKET_PRODUCTS: usize = 31;
+const XYZZ_BUCKET_PRODUCTS: usize = 80;
 
-/// Products that each thread could make, were they no work of their own, while all buckets advance by a point: rows wait
-/// for an inversion; two chains share a scheduler, which could do six times as much.
+/// .. and, for each thread that adds rows, what it costs beside these that all buckets advance by a point: an inversion; or
+/// that chains leave room on the device.
 const ROW_STEP: usize = 50;
 const CHAIN_STEP: usize = 7;
 
@@ -361,7 +363,7 @@ impl<C: DeviceCurve> Buckets<C> {
         stream.launch("msm_tasks", grid, SORT_THREADS, shared, &short)?;
         let long = args![tasks, scratch.longs, scratch.counters, cap];
         let groups = self.shape.longs().min(self.multiprocessors as usize) as u32;
-        stream.launch("msm_long_tasks", SPLIT * groups, 128, 0, &long)
+        stream.launch("msm_long_tasks", TASK_SPLIT * groups, 128, 0, &long)
     }
 
     fn sum_tasks(&self, stream: &Stream, points: Span<C::Affine>, scratch: &Scratch<C>) -> Result<()> {
@@ -449,16 +451,17 @@ impl<C: DeviceCurve> Msm<C> {
 
     /// About the time of a sum, in products of coordinates that the device makes meanwhile.
     fn cost(windows: &Windows, points: usize, sets: usize, threads: usize) -> usize {
-        let all = windows.count as usize * sets;
-        let buckets = 1 << (windows.widest() - 1);
-        let full = points.div_ceil(buckets);
-        // Entries of buckets vary as by chance.
-        let fullest = full + 4 * full.isqrt();
-        let (addition, bucket, step) = match all * buckets.min(points) >= ROWS_FROM * threads {
+        let buckets = |window| 1 << (windows.width(window) - 1);
+        let tasks = sets * windows.count as usize * buckets(0).min(points);
+        let (addition, bucket, step) = match tasks >= ROWS_FROM * threads {
             true => (ROW_PRODUCTS, AFFINE_BUCKET_PRODUCTS, ROW_STEP),
             false => (CHAIN_PRODUCTS, XYZZ_BUCKET_PRODUCTS, CHAIN_STEP),
         };
-        all * (points * addition + buckets * bucket) + fullest * step * threads
+        // The narrowest windows have the fullest buckets; how full these are varies as by chance.
+        let full = points.div_ceil(1 << (windows.bits - 1));
+        let fullest = full + 4 * full.isqrt();
+        let each = |window| points * addition + buckets(window) * bucket;
+        sets * (0..windows.count).map(each).sum::<usize>() + fullest * step * threads
     }
 
     fn with_batch(limits: impl Into<Limits>, points: usize, windows: Windows, batch: u32) -> Self {
@@ -893,9 +896,9 @@ mod tests {
         let limits = Limits { multiprocessors: 132, shared_optin: 232_448 };
         let count = |points, sets| Msm::<G1>::best_windows(limits, points, sets).count;
         let one: Vec<_> = [10, 14, 18, 22, 24, 27].map(|log| count(1 << log, 1)).into();
-        assert_eq!(one, [24, 19, 16, 14, 13, 12]);
-        // Where a batch has enough buckets for rows, these may be narrower.
-        assert!(count(1 << 16, 10) >= count(1 << 16, 1));
+        assert_eq!(one, [25, 21, 17, 14, 13, 12]);
+        // Rows of several sets share their inversions.
+        assert!(count(1 << 14, 10) > count(1 << 14, 1));
     }
 
     #[test]
