@@ -5,8 +5,9 @@
 // The bit of an entry or digit that says that the point is subtracted.
 constexpr uint32_t SIGN = 0x80000000;
 
-// Buckets cut into more parts than this are summed by several blocks.
+// Buckets cut into more parts than this are summed by several blocks; into no more than FEW: by one thread.
 constexpr uint32_t GIANT = 8192;
+constexpr uint32_t FEW = 8;
 
 // How many blocks share a giant bucket.
 constexpr uint32_t SPLIT = 256;

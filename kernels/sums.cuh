@@ -357,12 +357,26 @@ template <class F> DEVICE Xyzz<F> block_sum(Xyzz<F> *shared, const Xyzz<F> &mine
     return sum;
 }
 
-// Buckets that were cut, but for the giant ones: a block joins the parts of one.
+// Buckets that were cut, but for the giant ones. There can be many of a few parts, as scalars of real circuits repeat:
+// a thread joins these. A block joins the parts of any other.
 template <class F, class Point> DEVICE void join_longs(Point *sums, const LongBucket *longs, const Counters *counters) {
     DYNAMIC_SHARED(Xyzz<F>, shared);
-    for (uint32_t index = blockIdx.x; index < counters->longs; index += gridDim.x) {
+    uint32_t count = counters->longs;
+#pragma unroll 1
+    for (uint32_t index = blockIdx.x * blockDim.x + threadIdx.x; index < count; index += gridDim.x * blockDim.x) {
         LongBucket item = longs[index];
-        if (item.parts > GIANT)
+        if (item.parts > FEW)
+            continue;
+        Xyzz<F> sum = Xyzz<F>::infinity();
+#pragma unroll 1
+        for (uint32_t i = 0; i < item.parts; i++)
+            sum.add(sums[item.sums + i]);
+        keep(sums[item.bucket], sum);
+    }
+#pragma unroll 1
+    for (uint32_t index = blockIdx.x; index < count; index += gridDim.x) {
+        LongBucket item = longs[index];
+        if (item.parts <= FEW || item.parts > GIANT)
             continue;
         Xyzz<F> sum = Xyzz<F>::infinity();
 #pragma unroll 1

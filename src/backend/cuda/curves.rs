@@ -24,6 +24,8 @@ pub(super) trait DeviceCurve: 'static {
     /// Threads a block of the kernel that adds row by row, at most, and of the others.
     const ROW_THREADS: u32 = 384;
     const OTHER_THREADS: u32;
+    /// What an inversion costs, in products of coordinates.
+    const INVERSION: usize;
     /// Bytes of shared memory that a thread of the first takes: six coordinates, and one access more so that the
     /// threads spread over the banks.
     const ROW_SHARED: u32 = (size_of::<Self::Affine>() * 3 + 16) as u32;
@@ -100,7 +102,7 @@ fn fp2(limbs: &[Limbs; 2]) -> Fp2 {
 }
 
 macro_rules! device_curve {
-    ($curve:ty, $group:literal, $coordinate:ty, $field:ident, $host:ty, $projective:ty, $other_threads:literal) => {
+    ($curve:ty, $group:literal, $coordinate:ty, $field:ident, $host:ty, $projective:ty, $other_threads:literal, $inversion:literal) => {
         impl DeviceCurve for $curve {
             type Affine = [$coordinate; 2];
             type Xyzz = [$coordinate; 4];
@@ -108,6 +110,7 @@ macro_rules! device_curve {
             type Projective = $projective;
             const KERNELS: Kernels = kernels!($group);
             const OTHER_THREADS: u32 = $other_threads;
+            const INVERSION: usize = $inversion;
 
             fn words(points: &[$host]) -> &[Self::Affine] {
                 const { assert!(size_of::<$host>() == size_of::<[$coordinate; 2]>()) };
@@ -136,5 +139,5 @@ macro_rules! device_curve {
         }
     };
 }
-device_curve!(G1, "g1", Limbs, fp, G1Affine, G1Projective, 256);
-device_curve!(G2, "g2", [Limbs; 2], fp2, G2Affine, G2Projective, 128);
+device_curve!(G1, "g1", Limbs, fp, G1Affine, G1Projective, 256, 50);
+device_curve!(G2, "g2", [Limbs; 2], fp2, G2Affine, G2Projective, 128, 15);

@@ -56,9 +56,8 @@ const CHAIN_PRODUCTS: usize = 10;
 const AFFINE_BUCKET_PRODUCTS: usize = 31;
 const XYZZ_BUCKET_PRODUCTS: usize = 80;
 
-/// .. and, for each thread that adds rows, what it costs beside these that all buckets advance by a point: an inversion; or
-/// that chains leave room on the device.
-const ROW_STEP: usize = 50;
+/// .. and, for each thread that adds rows, what it costs beside these that all buckets advance by a point, where it is not
+/// an inversion as for rows ([`DeviceCurve::INVERSION`]): chains leave room on the device.
 const CHAIN_STEP: usize = 7;
 
 /// Entries of a task, where there is a choice.
@@ -445,22 +444,21 @@ impl<C: DeviceCurve> Msm<C> {
 
     /// The windows with which sums of so many points take least time.
     fn best_windows(limits: Limits, points: usize, sets: usize) -> Windows {
-        let threads = (row_threads::<C>(limits) * limits.multiprocessors) as usize;
-        Windows::all().min_by_key(|windows| Self::cost(windows, points, sets, threads)).expect("there are some")
+        Windows::all().min_by_key(|&windows| Self::cost(limits, points, sets, windows)).expect("there are some")
     }
 
     /// About the time of a sum, in products of coordinates that the device makes meanwhile.
-    fn cost(windows: &Windows, points: usize, sets: usize, threads: usize) -> usize {
-        let buckets = |window| 1 << (windows.width(window) - 1);
-        let tasks = sets * windows.count as usize * buckets(0).min(points);
-        let (addition, bucket, step) = match tasks >= ROWS_FROM * threads {
-            true => (ROW_PRODUCTS, AFFINE_BUCKET_PRODUCTS, ROW_STEP),
+    fn cost(limits: Limits, points: usize, sets: usize, windows: Windows) -> usize {
+        let shape = Self::with_batch(limits, points, windows, windows.count * sets as u32).shape;
+        let (addition, bucket, step) = match shape.rows {
+            true => (ROW_PRODUCTS, AFFINE_BUCKET_PRODUCTS, C::INVERSION),
             false => (CHAIN_PRODUCTS, XYZZ_BUCKET_PRODUCTS, CHAIN_STEP),
         };
         // The narrowest windows have the fullest buckets; how full these are varies as by chance.
         let full = points.div_ceil(1 << (windows.bits - 1));
         let fullest = full + 4 * full.isqrt();
-        let each = |window| points * addition + buckets(window) * bucket;
+        let each = |window| points * addition + (bucket << (windows.width(window) - 1));
+        let threads = (row_threads::<C>(limits) * limits.multiprocessors) as usize;
         sets * (0..windows.count).map(each).sum::<usize>() + fullest * step * threads
     }
 
