@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use blstrs::Scalar;
+use rayon::prelude::*;
 
 use super::lanes::{Lane, Lanes};
 use super::threads::beside;
@@ -142,8 +143,13 @@ pub(super) fn prove_share(lanes: &Lanes, share: &Share<'_>, work: &Work<'_>, beg
         let (first, end) = (stretch[0], stretch[0] + stretch.len());
         let prover = Prover { lanes, share, work, began };
         let parts = prover.sums(share.witnesses.witnesses().slice(first..end), first)?;
-        for (partition, parts) in stretch.iter().zip(parts) {
-            let bytes = prover.finish(*partition, parts, share.witnesses.inputs(*partition)?)?;
+        // All at once first: each takes milliseconds on one core.
+        let assembled = work.control.compute(|| {
+            let one = |(partition, parts): (&usize, &ProofParts)| prover.assemble(*partition, parts);
+            stretch.par_iter().zip(&parts).map(one).collect::<Result<Vec<_>>>()
+        })?;
+        for (partition, assembled) in stretch.iter().zip(assembled) {
+            let bytes = assembled.map_or_else(|| prover.mend(*partition), Ok)?;
             share.done[*partition].set(bytes).map_err(|_| Error::internal("a partition was made twice"))?;
         }
     }
@@ -174,18 +180,21 @@ impl Prover<'_> {
         }
     }
 
-    /// Assembles one proof and verifies its bytes. One that does not verify is diagnosed, and made again with fresh
-    /// randomness if neither the witness nor the parameters are to blame.
-    fn finish(&self, partition: usize, parts: ProofParts, inputs: &[Scalar]) -> Result<[u8; PROOF_BYTES]> {
-        let Work { r1cs, parameters, verifying_key, randomness, control } = *self.work;
-        let witness = self.share.witnesses.witnesses().slice(partition..partition + 1);
+    /// The bytes of one proof, if they verify.
+    fn assemble(&self, partition: usize, parts: &ProofParts) -> Result<Option<[u8; PROOF_BYTES]>> {
+        let Work { parameters, verifying_key, randomness, control, .. } = *self.work;
         let keys = (parameters.vk(), verifying_key);
-        let mut parts = parts;
+        let inputs = self.share.witnesses.inputs(partition)?;
+        let assemble = || assemble_verified(keys, randomness, parts, partition, inputs);
+        control.stage(Stage::Verify, Some(partition), assemble)
+    }
+
+    /// What becomes of a proof that does not verify: it is diagnosed, and made again with fresh randomness if neither the
+    /// witness nor the parameters are to blame.
+    fn mend(&self, partition: usize) -> Result<[u8; PROOF_BYTES]> {
+        let Work { r1cs, parameters, control, .. } = *self.work;
+        let witness = self.share.witnesses.witnesses().slice(partition..partition + 1);
         for attempt in 1.. {
-            let assemble = || control.compute(|| assemble_verified(keys, randomness, &parts, partition, inputs));
-            if let Some(bytes) = control.stage(Stage::Verify, Some(partition), assemble)? {
-                return Ok(bytes);
-            }
             if let Some(row) = {
                 let witness = witness.get(0, control)?;
                 control.compute(|| r1cs.first_unsatisfied(witness, control))?
@@ -208,7 +217,10 @@ impl Prover<'_> {
             // What the device keeps may be what is wrong.
             self.share.lane.forget();
             let again = self.sums(witness, partition)?;
-            parts = again.into_iter().next().ok_or_else(|| Error::internal("one witness gave no result"))?;
+            let parts = again.first().ok_or_else(|| Error::internal("one witness gave no result"))?;
+            if let Some(bytes) = control.compute(|| self.assemble(partition, parts))? {
+                return Ok(bytes);
+            }
         }
         unreachable!("the loop ends by returning")
     }
