@@ -1,5 +1,5 @@
-//! Makes a proof on the devices that may make it: waits until it is admitted, spreads its partitions over devices, makes
-//! elsewhere what a device failed at, and keeps account of that.
+//! Makes a proof on the devices that may make it: waits until it is admitted to one or several, spreads its partitions
+//! over these, makes elsewhere what a device failed at, and keeps account of that.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use super::{Candidate, Fallback, Placement, Prover, SEPARATOR};
 use crate::backend::Load;
 use crate::error::{Error, Result};
 use crate::groth16::PROOF_BYTES;
-use crate::pipeline::{CancelToken, Control, Grant, Halt, Stage, Wish};
+use crate::pipeline::{CancelToken, Control, Grant, Halt, Stage, Want, Wish};
 
 /// What to do about a proof that does not fit into memory.
 pub(super) const NO_MEMORY: &str = "use a machine with more memory or one with a supported device";
@@ -113,7 +113,7 @@ impl Prover {
             own,
             uses: uses.to_vec(),
             places: lanes.iter().map(|lane| (lane.key().clone(), self.lanes.host_memory(lane, load))).collect(),
-            want: load.witnesses,
+            want: Want::Spread(load.witnesses),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::backend::Load;
 use crate::error::{Error, Result};
 use crate::groth16::{Counts, PreparedVerifyingKey, PROOF_BYTES};
 use crate::panics;
-use crate::pipeline::{return_freed_memory, Control, Queue, Stage, Wish};
+use crate::pipeline::{return_freed_memory, Control, Queue, Stage, Want, Wish};
 use crate::porep::SectorSize;
 use crate::r1cs::Templates;
 use crate::DeviceName;
@@ -113,7 +113,7 @@ impl Prover {
             own: c1.c1().bytes() + load.witness_bytes(),
             uses: Vec::new(),
             places: vec![(on.gpu.name().into(), host_memory(&load))],
-            want: 1,
+            want: Want::Spread(1),
         };
         let grant = control.stage(Stage::Queue, None, || self.enter(wish, control))?;
         let make = |control: &Control, coming: &Coming| coming.make(&c1, &*on.r1cs, control);

@@ -237,7 +237,7 @@ fn entries(r1cs: &dyn Constraints) -> [usize; 2] {
 
 impl Work {
     fn is_for(&self, r1cs: &dyn Constraints, group: usize) -> bool {
-        self.plan.demand.sizes == Sizes::of(r1cs) && self.entries == entries(r1cs) && self.plan.group == group
+        self.plan.demand.sizes == Sizes::of(r1cs) && self.entries == entries(r1cs) && self.plan.group >= group
     }
 
     fn new(gpu: &Gpu, tables: &HostTables<'_>, entries: [usize; 2], plan: MemoryPlan) -> Result<Self> {
@@ -250,6 +250,7 @@ impl Work {
         let memory = gpu.allocate(plan.memory_bytes(), "the memory of proofs")?;
         let turns = Turns::new(gpu)?;
         Ok(Work { plan, entries, shape, quotient, layout, memory, compute, copy, staging, turns })
+    /// Also for fewer witnesses than it was planned for: whole proofs and parts of proofs take turns.
     }
 
     /// The sums of every witness, group by group.
