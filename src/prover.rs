@@ -546,7 +546,7 @@ impl Prover {
     /// | `cuporep_queue_wait_seconds` | histogram | | waits of calls that got their turn |
     /// | `cuporep_inflight_partitions` | gauge | `device` | partitions in work |
     /// | `cuporep_device_up` | gauge | `uuid` | 0 while a GPU is passed over since it failed |
-    /// | `cuporep_device_memory_bytes` | gauge | `uuid`, `use` | `held`: allocated by this prover |
+    /// | `cuporep_device_memory_bytes` | gauge | `uuid`, `use` | `held`: allocated by this prover; of this, by the plan, `tables` of the circuit, `bases` that stay between proofs, and witnesses, vectors and scratch of `proofs` |
     /// | `cuporep_host_memory_bytes` | gauge | `use` | `reserved` now, `peak`: the most ever, `limit`: what may be |
     /// | `cuporep_params_load_seconds` | histogram | | reading and decoding of parameters that were not loaded |
     /// | `cuporep_build_info` | gauge | `version`, `features` | 1 |

@@ -13,7 +13,7 @@ use crate::backend::cuda::card::{devices, Card};
 use crate::backend::cuda::gpu::emulated::{self, census};
 use crate::backend::cuda::gpu::{args, Gpu};
 use crate::backend::cuda::testing;
-use crate::backend::{Backend, Device, Job};
+use crate::backend::{Backend, Device, DeviceMemory, Job};
 use crate::groth16::ProofParts;
 use crate::pipeline::{CancelToken, Trace};
 use crate::r1cs::Constraints;
@@ -306,8 +306,13 @@ fn proofs_side_by_side_some_cancelled_leave_the_device_as_it_was() {
             }
         });
         assert_eq!(census(), before);
-        assert!(prover.status().devices[..2].iter().all(|device| device.bytes > 0), "bases stay");
+        for device in &prover.status().devices[..2] {
+            let DeviceMemory { tables, bases, proofs } = device.memory;
+            assert!(tables > 0 && bases > 0 && proofs > 0, "{device:?}");
+            assert!((tables + bases + proofs).abs_diff(device.bytes) * 20 <= device.bytes, "nearly all: {device:?}");
+        }
         prover.release();
         assert_eq!(census(), Default::default());
+        assert!(prover.status().devices.iter().all(|device| device.memory == DeviceMemory::default()));
     });
 }

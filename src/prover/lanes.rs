@@ -15,7 +15,9 @@ use parking_lot::{Condvar, Mutex};
 use super::placement::Candidate;
 use super::{DeviceStatus, Fallback};
 use crate::backend::accelerator::Accelerators;
-use crate::backend::{Backend, Load};
+#[cfg(feature = "cuda")]
+use crate::backend::Device;
+use crate::backend::{Backend, DeviceMemory, Load};
 use crate::error::{Error, Result};
 use crate::pipeline::{CancelToken, Control, Halt, Queue};
 
@@ -349,7 +351,8 @@ impl Lane {
             set_aside: set_aside.filter(|left| !left.is_zero()),
             proofs,
             partitions: self.partitions.load(Ordering::Relaxed),
-            bytes: backend.map_or(0, |backend| backend.device_memory()),
+            bytes: backend.as_ref().map_or(0, |backend| backend.device_memory()),
+            memory: backend.map_or_else(DeviceMemory::default, |backend| backend.device_memory_uses()),
         }
     }
 }

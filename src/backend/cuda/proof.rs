@@ -21,7 +21,7 @@ use super::shape::{HostTables, ShapeTables, Sizes};
 use super::steps::Steps;
 use super::sums::{read, sums_by_bit};
 use super::witness::{DeviceWitness, Staging};
-use crate::backend::{Job, Load, Witnesses};
+use crate::backend::{DeviceMemory, Job, Load, Witnesses};
 use crate::error::{Error, Result};
 use crate::groth16::{Counts, G1Section, Parameters, ProofParts};
 use crate::pipeline::{Control, Stage};
@@ -140,6 +140,15 @@ impl Resident {
         staging + self.ring.as_ref().map_or(0, Ring::bytes) as u64
     }
 
+    /// What the device's memory is used for, by the plan.
+    pub fn device_uses(&self) -> DeviceMemory {
+        self.work.as_ref().map_or_else(DeviceMemory::default, |Work { plan, .. }| DeviceMemory {
+            tables: plan.demand.tables,
+            bases: plan.resident_bytes(),
+            proofs: plan.memory_bytes() as u64,
+        })
+    }
+
     fn load_bases(&mut self, gpu: &Gpu, wanted: &Wanted<'_>, plan: &MemoryPlan, control: &Control) -> Result<()> {
         // Freed before the next ones are read: two sets need not fit.
         let old = self.bases.take();
@@ -236,6 +245,7 @@ fn entries(r1cs: &dyn Constraints) -> [usize; 2] {
 }
 
 impl Work {
+    /// Also for fewer witnesses than it was planned for: whole proofs and parts of proofs take turns.
     fn is_for(&self, r1cs: &dyn Constraints, group: usize) -> bool {
         self.plan.demand.sizes == Sizes::of(r1cs) && self.entries == entries(r1cs) && self.plan.group >= group
     }
@@ -250,7 +260,6 @@ impl Work {
         let memory = gpu.allocate(plan.memory_bytes(), "the memory of proofs")?;
         let turns = Turns::new(gpu)?;
         Ok(Work { plan, entries, shape, quotient, layout, memory, compute, copy, staging, turns })
-    /// Also for fewer witnesses than it was planned for: whole proofs and parts of proofs take turns.
     }
 
     /// The sums of every witness, group by group.
