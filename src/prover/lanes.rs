@@ -136,6 +136,16 @@ impl Lanes {
         gpus.into_iter().chain([self.cpu.clone()]).collect()
     }
 
+    /// The lane of a device, with this backend from now on.
+    #[cfg(feature = "cuda")]
+    pub fn adopt(&self, device: Device, backend: Arc<dyn Backend>) -> Arc<Lane> {
+        let lane = self.get(&Candidate::Gpu(device));
+        // What another one keeps would only be in the way.
+        lane.forget();
+        *lane.backend.lock() = Some(backend);
+        lane
+    }
+
     /// The lane of this key, if there is one.
     pub fn find(&self, key: &str) -> Option<Arc<Lane>> {
         self.all().into_iter().find(|lane| &**lane.key() == key)

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::bases::Bases;
 use super::bench;
 use super::card::{devices, Card};
 use super::gpu::{why_none, Gpu};
-use super::proof::{host_memory, Resident, Wanted};
+use super::proof::{host_memory, Loaded, Resident, Wanted};
 use crate::backend::accelerator::{Accelerators, Measurement};
 use crate::backend::{Backend, Device, DeviceMemory, Job, Load};
 use crate::error::Result;
@@ -33,6 +34,34 @@ impl CudaBackend {
         let card = Card::new(device);
         card.with(|_, _| Ok(()))?;
         Ok(CudaBackend { card, memory, kept: AtomicU64::new(0), uses: Mutex::default() })
+    }
+
+    /// Takes bases that are made on the device.
+    pub(super) fn install(&self, make: impl FnOnce(&Gpu) -> Result<Bases>) -> Result<()> {
+        self.card.with(|gpu, resident| {
+            let outcome = resident.install(|| make(gpu));
+            self.note(resident);
+            outcome
+        })
+    }
+
+    /// As [`Backend::prove`], with bases that are made first where they are not there (any more).
+    pub(super) fn prove_made(
+        &self,
+        job: &Loaded<'_>,
+        make: impl FnOnce(&Gpu) -> Result<Bases>,
+    ) -> Result<Vec<ProofParts>> {
+        let Loaded { r1cs, witnesses, control, .. } = *job;
+        let wanted = Wanted { r1cs, parameters: None, witnesses: witnesses.len(), memory: self.memory };
+        self.card.with(|gpu, resident| {
+            gpu.traced(control.trace(), || {
+                if !resident.has_made_bases() {
+                    resident.install(|| make(gpu))?;
+                }
+                self.load_noted(gpu, resident, &wanted, control)?;
+                resident.prove_loaded(gpu, job, self.memory)
+            })
+        })
     }
 
     /// Loads what is kept, and notes what that takes: others ask for it while proofs are made.

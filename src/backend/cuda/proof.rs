@@ -149,6 +149,11 @@ impl Resident {
         })
     }
 
+    /// Whether there are bases that were made and not read.
+    pub fn has_made_bases(&self) -> bool {
+        self.bases.as_ref().is_some_and(Bases::were_made)
+    }
+
     fn load_bases(&mut self, gpu: &Gpu, wanted: &Wanted<'_>, plan: &MemoryPlan, control: &Control) -> Result<()> {
         // Freed before the next ones are read: two sets need not fit.
         let old = self.bases.take();
