@@ -9,7 +9,8 @@
 //! wants other places passes if the bytes suffice for both.
 //!
 //! A call that may be spread over several places gets one of them where there is a call for each, and more where there
-//! are fewer. That is decided when it begins, by what is in work and waits then.
+//! are fewer. That is decided when it begins, by what is in work and waits then, and once more before its work is handed
+//! out: calls that come at the same moment are to find a place each.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -156,9 +157,14 @@ impl Ledger {
         self.shared.values().fold(self.own, |sum, shared| sum.saturating_add(shared.bytes()))
     }
 
+    /// Calls in work at a place.
+    fn running(&self, key: &str) -> usize {
+        self.shared.get(key).map_or(0, |shared| shared.running)
+    }
+
     /// The places that a wish gets, one of so many calls for them: those with the least work, of equal ones the first.
     fn choose(&self, wish: &Wish, calls: usize) -> Vec<usize> {
-        let running = |&place: &usize| self.shared.get(&wish.places[place].0).map_or(0, |shared| shared.running);
+        let running = |&place: &usize| self.running(&wish.places[place].0);
         let mut places: Vec<usize> = (0..wish.places.len()).collect();
         places.sort_by_key(running);
         if let Want::Spread(most) = wish.want {
@@ -246,6 +252,24 @@ impl Grant<'_> {
     /// Bytes that it takes there when it is alone.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Keeps one of several places if there is a call for each by now. To be asked before work is handed out.
+    pub fn narrow(&mut self) {
+        let mut guard = self.admission.state.lock();
+        let state = &mut *guard;
+        let budget = self.admission.budget(state);
+        let Some(Running { wish, mut chosen }) = state.running.remove(&self.ticket) else { return };
+        // As if it were about to begin.
+        state.ledger.remove(&wish, &chosen);
+        if wish.is_spread() && state.calls_for(&wish, self.ticket, budget) >= wish.places.len() {
+            let left = |&place: &usize| state.ledger.running(&wish.places[place].0);
+            chosen = chosen.into_iter().min_by_key(left).into_iter().collect();
+        }
+        state.ledger.add(&wish, &chosen);
+        (self.bytes, self.chosen) = (wish.bytes_at(&chosen), chosen.clone());
+        state.running.insert(self.ticket, Running { wish, chosen });
+        self.admission.admit(state);
     }
 }
 
@@ -640,6 +664,38 @@ mod tests {
         assert_eq!(enter(&admission, spread(1)).places(), [0, 2]);
         drop(whole);
         assert_eq!(enter(&admission, spread(1)).places(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn one_that_has_not_begun_leaves_places_to_those_that_came_since() {
+        let admission = Admission::new(1, Some(1000));
+        let mut first = enter(&admission, spread(1));
+        first.narrow();
+        assert_eq!(first.places(), [0, 1, 2], "nobody has come");
+        thread::scope(|scope| {
+            let others: Vec<_> = (1..=2)
+                .map(|count| {
+                    let call = scope.spawn(|| enter(&admission, spread(1)).places().to_vec());
+                    wait_for(&admission, count);
+                    call
+                })
+                .collect();
+            first.narrow();
+            assert_eq!(first.places(), [0]);
+            let mut others: Vec<_> = others.into_iter().map(|call| call.join().unwrap()).collect();
+            others.sort();
+            assert_eq!(others, [[1], [2]]);
+        });
+        // Where others are in work already it keeps the place with the fewest.
+        drop(first);
+        let admission = Admission::new(2, Some(1000));
+        let mut first = enter(&admission, spread(1));
+        let others: Vec<_> = ["a", "c"].map(|place| enter(&admission, wish(1, &[place]))).into();
+        first.narrow();
+        assert_eq!(first.places(), [1]);
+        drop((first, others));
+        assert_eq!((admission.numbers().running, admission.numbers().reserved), (0, 0));
+        assert!(admission.numbers().places.values().all(|&running| running == 0));
     }
 
     #[test]

@@ -205,15 +205,19 @@ impl Attempt<'_> {
     }
 
     /// Makes witnesses and what is left of the proof, on all admitted lanes that have not failed.
-    fn work(&mut self, lanes: &[Arc<Lane>], grant: Grant<'_>, last: bool) -> Result<Option<Error>> {
+    fn work(&mut self, lanes: &[Arc<Lane>], mut grant: Grant<'_>, last: bool) -> Result<Option<Error>> {
         let (prover, task) = (self.prover, self.task);
-        let chosen: Vec<Arc<Lane>> = grant.places().iter().map(|&place| lanes[place].clone()).collect();
-        self.memory = self.memory.max(grant.bytes());
         let (count, control) = (self.done.len(), task.work.control);
-        let outcome =
-            while_made(count, control, task.witnesses, |witnesses| self.rounds(lanes, &chosen, witnesses, last));
-        prover.note_kept(&chosen);
-        outcome
+        while_made(count, control, task.witnesses, |witnesses| {
+            // Whoever came until there is something to hand out shall have devices as well.
+            witnesses.witnesses().get(0, control)?;
+            grant.narrow();
+            self.memory = self.memory.max(grant.bytes());
+            let chosen: Vec<Arc<Lane>> = grant.places().iter().map(|&place| lanes[place].clone()).collect();
+            let outcome = self.rounds(lanes, &chosen, witnesses, last);
+            prover.note_kept(&chosen);
+            outcome
+        })
     }
 
     /// Goes on until nothing is missing, or no lane is left.

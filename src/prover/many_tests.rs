@@ -1,6 +1,6 @@
 //! Many proofs at once on few devices that fail, under little memory: what a node does all day.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -95,6 +95,7 @@ fn no_more_proofs_have_witnesses_than_workers_allow() {
             gpus.script.wait_for_waiting(1);
             // The others' witnesses are made while one computes.
             eventually("three witnesses", || made.load(Ordering::SeqCst) == 3);
+            eventually("three partitions", || prover.status().devices[0].partitions == 3);
             eventually("five calls that wait", || prover.status().waiting == 5);
             let status = prover.status();
             let device = &status.devices[0];
@@ -140,9 +141,10 @@ fn at_once(devices: usize, proofs: usize) -> (Vec<String>, usize) {
                 let call = scope.spawn(|| SMALL.prove_fixed(&prover, 6).unwrap());
                 let are_there = || {
                     let status = prover.status();
-                    status.waiting + status.running == count
+                    let partitions: usize = status.devices.iter().map(|device| device.partitions).sum();
+                    6 * status.waiting + partitions == 6 * count
                 };
-                eventually("a call in work or waiting", are_there);
+                eventually("a call that has its devices or waits", are_there);
                 call
             })
             .collect();
@@ -182,12 +184,45 @@ fn proofs_go_whole_to_devices_where_there_is_one_for_each_and_are_divided_where_
 }
 
 #[test]
+fn calls_that_come_at_the_same_moment_have_a_device_each() {
+    within(60, || {
+        let prover = prover_of(gpus(2), config(Policy::GpuOnly));
+        let both_are_there = Arc::new(AtomicBool::new(false));
+        let devices: Vec<String> = thread::scope(|scope| {
+            let calls: Vec<_> = (1..=2)
+                .map(|count| {
+                    let both_are_there = both_are_there.clone();
+                    let control = Control::new().with_progress(move |event| {
+                        if (event.stage, event.partition, event.elapsed) == (Stage::Witness, Some(0), None) {
+                            eventually("the other call", || both_are_there.load(Ordering::SeqCst));
+                        }
+                    });
+                    let prover = &prover;
+                    let call = scope.spawn(move || SMALL.prove(prover, 4, &control).unwrap().device);
+                    eventually("a call in work", || prover.status().running == count);
+                    call
+                })
+                .collect();
+            both_are_there.store(true, Ordering::SeqCst);
+            calls.into_iter().map(|call| call.join().unwrap()).collect()
+        });
+        assert_eq!(devices, ["cuda:1", "cuda:0"], "the first one had both for a moment");
+        is_calm(&prover);
+    });
+}
+
+#[test]
 fn a_whole_proof_goes_to_an_idle_device_and_when_the_others_have_ended_the_next_is_divided() {
     within(60, || {
         let gpus = (0..2).fold(gpus(2), |gpus, ordinal| gpus.proving(ordinal, &[Step::Wait; 3]));
         let prover = prover_of(gpus.clone(), config(Policy::GpuOnly));
         let tokens: Vec<CancelToken> = (0..4).map(|_| CancelToken::new()).collect();
-        let proofs = || prover.status().devices.iter().map(|device| device.proofs).collect::<Vec<_>>();
+        // Those whose work was handed out.
+        let proofs = || {
+            let (devices, running) = (prover.status().devices, prover.status().running);
+            let partitions: usize = devices.iter().map(|device| device.partitions).sum();
+            devices.iter().filter(|_| partitions == 4 * running).map(|device| device.proofs).collect::<Vec<_>>()
+        };
         thread::scope(|scope| {
             let begin = |index: usize, places: [usize; 3]| {
                 let control = Control::new().with_cancel(tokens[index].clone());

@@ -192,7 +192,7 @@ mod tests {
         within(120, || {
             let Some(_machine) = testing::machine() else { return };
             let mut prover = Prover::with_accelerators(Config::default(), Arc::new(CudaGpus)).unwrap();
-            prover.lanes.timing.pause = Duration::from_millis(100);
+            prover.lanes.timing.pause = Duration::from_secs(2);
             let (r1cs, device) = (&SMALL.fixture.r1cs, devices().unwrap().remove(0));
             let gpu = SeededGpu::open(&device, r1cs, 1, None, &Control::new()).unwrap();
             let lane = prover.lanes.adopt(device, gpu.backend());

@@ -48,8 +48,8 @@ pub struct BatchArgs {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     proofs: u32,
     /// Give all memory of GPUs back every so many seconds while proofs are made, and say how long that takes; an
-    /// interrupted proof begins anew, so that none is ever made if this is shorter than a proof with the loading of parameters
-    /// (or their making, with --insecure-seed)
+    /// interrupted proof begins anew, so that none is ever made if this is shorter than a proof with the loading of its
+    /// parameters (or their making, with --insecure-seed)
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     release_every: Option<Duration>,
     /// Draw how busy devices are and how many calls wait, over time, as an SVG picture
