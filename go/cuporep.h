@@ -29,9 +29,10 @@
  * Many proofs.  A call first checks its input. Then it waits until its bytes of host memory are free and fewer than
  * `gpu_workers` proofs are in work on the devices that it needs; only then are its witnesses made. The oldest call is
  * first, and each level of priority counts as ten seconds of age, so that nobody waits for ever. What can never fit is
- * refused at once. The partitions of a proof are spread over all devices that it may use, and a proof of one partition
- * goes to the device with the least to do. A device computes for one proof at a time. One that fails is passed over
- * for a minute, and its partitions are made elsewhere within the call.
+ * refused at once. Where there are as many proofs, in work or waiting, as devices that they may use, each goes whole to
+ * the device with the fewest; where there are fewer, the partitions of a proof are spread over the idle devices. A device
+ * computes for one proof at a time. One that fails is passed over for a minute, and its partitions are made elsewhere
+ * within the call.
  *
  * Fork.  Nothing is started before the first call. A process may fork before it; a child that is forked later must
  * make its own handles (handles of its parent are refused), while `prove_porep` and cuporep_prover_default() do so

@@ -56,7 +56,7 @@ pub mod r1cs;
 
 #[cfg(feature = "cuda")]
 pub use backend::cuda::{GpuPlan, PlannedBases};
-pub use backend::{Device, Figure};
+pub use backend::{Device, DeviceMemory, Figure};
 pub use error::{Class, Error, Result};
 #[cfg(feature = "cuda")]
 #[doc(hidden)]

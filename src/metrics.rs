@@ -11,7 +11,7 @@ use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
-use crate::backend::Device;
+use crate::backend::{Device, DeviceMemory};
 use crate::error::{Error, Result};
 use crate::pipeline::{Observer, Stage};
 use crate::porep::RegisteredProof;
@@ -213,13 +213,18 @@ fn gauges(status: &Status) -> prometheus::Result<Vec<MetricFamily>> {
     let inflight = Gauge::new("cuporep_inflight_partitions", "Partitions in work on a device.", &["device"])?;
     let up =
         Gauge::new("cuporep_device_up", "1 for a GPU that is used, 0 for one passed over since it failed.", &["uuid"])?;
-    let memory =
-        Gauge::new("cuporep_device_memory_bytes", "Memory of a GPU that this prover holds.", &["uuid", "use"])?;
+    let memory = Gauge::new(
+        "cuporep_device_memory_bytes",
+        "Memory of a GPU that this prover holds, and for what.",
+        &["uuid", "use"],
+    )?;
     for device in &status.devices {
         inflight.set(&[Device::label(&device.name)], device.partitions as u64);
         if !device.uuid.is_empty() {
             up.set(&[&device.uuid], device.is_up().into());
-            memory.set(&[&device.uuid, "held"], device.bytes);
+            let DeviceMemory { tables, bases, proofs, .. } = device.memory;
+            let uses = [("held", device.bytes), ("tables", tables), ("bases", bases), ("proofs", proofs)];
+            uses.into_iter().for_each(|(name, bytes)| memory.set(&[&device.uuid, name], bytes));
         }
     }
     Ok([build, depth, host, inflight, up, memory].into_iter().flat_map(Gauge::families).collect())
@@ -296,7 +301,8 @@ pub(crate) mod tests {
 
     fn device(uuid: &str, partitions: usize, bytes: u64, set_aside: Option<Duration>) -> DeviceStatus {
         let name = if uuid.is_empty() { "cpu".into() } else { format!("cuda:0 Some GPU ({uuid})") };
-        DeviceStatus { name, uuid: uuid.into(), set_aside, proofs: 1, partitions, bytes }
+        let memory = DeviceMemory { tables: bytes / 10, bases: bytes / 2, proofs: bytes / 3 };
+        DeviceStatus { name, uuid: uuid.into(), set_aside, proofs: 1, partitions, bytes, memory }
     }
 
     fn status(devices: Vec<DeviceStatus>) -> Status {
@@ -355,8 +361,14 @@ pub(crate) mod tests {
             read.some(""),
             [
                 (build.as_str(), 1.0),
+                ("cuporep_device_memory_bytes{use=\"bases\",uuid=\"GPU-1\"}", 61.0),
+                ("cuporep_device_memory_bytes{use=\"bases\",uuid=\"GPU-2\"}", 0.0),
                 ("cuporep_device_memory_bytes{use=\"held\",uuid=\"GPU-1\"}", 123.0),
                 ("cuporep_device_memory_bytes{use=\"held\",uuid=\"GPU-2\"}", 0.0),
+                ("cuporep_device_memory_bytes{use=\"proofs\",uuid=\"GPU-1\"}", 41.0),
+                ("cuporep_device_memory_bytes{use=\"proofs\",uuid=\"GPU-2\"}", 0.0),
+                ("cuporep_device_memory_bytes{use=\"tables\",uuid=\"GPU-1\"}", 12.0),
+                ("cuporep_device_memory_bytes{use=\"tables\",uuid=\"GPU-2\"}", 0.0),
                 ("cuporep_device_up{uuid=\"GPU-1\"}", 1.0),
                 ("cuporep_device_up{uuid=\"GPU-2\"}", 0.0),
                 ("cuporep_fallbacks_total{from=\"GPU-1\",reason=\"304\",to=\"GPU-2\"}", 1.0),

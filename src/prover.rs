@@ -43,7 +43,7 @@ use crate::error::{Error, Result};
 use crate::groth16::{Counts, Parameters, PreparedVerifyingKey, PROOF_BYTES};
 use crate::metrics::{Metrics, What};
 use crate::panics;
-use crate::pipeline::{return_freed_memory, Admission, Control, Grant, Queue, Stage, Wish};
+use crate::pipeline::{return_freed_memory, Admission, Control, Grant, Queue, Stage, Want, Wish};
 use crate::porep::{self, C1Output, CheckedC1, Fabricated, Fabrication, ProofKind, RegisteredProof, SectorSize};
 use crate::r1cs::{R1cs, ShapeStore, Templates};
 
@@ -83,8 +83,9 @@ const MAX_WORKERS: usize = 64;
 ///
 /// A call waits until its bytes of host memory are free and fewer than [`Config::gpu_workers`] proofs are in work on
 /// the devices that it needs. While it waits it holds its decoded input, no witness and no thread but its caller's. The
-/// oldest call is first, and a level of priority counts as ten seconds of age. The partitions of a proof are spread
-/// over all devices that it may use; a device computes for one proof at a time.
+/// oldest call is first, and a level of priority counts as ten seconds of age. Where there is a proof for each device,
+/// in work or waiting, each goes whole to one of them; where there are fewer, the partitions of a proof are spread over
+/// the idle devices that it may use. A device computes for one proof at a time.
 pub struct Prover {
     pool: Arc<rayon::ThreadPool>,
     lanes: Lanes,
@@ -435,13 +436,15 @@ impl Prover {
         for lanes in groups {
             let load = Load { counts, full, witnesses: lanes.len(), threads: self.pool.current_num_threads() };
             let wish = self.wish(&what, began, 0, &[(circuit_key(size), circuit_bytes(size))], &lanes, &load);
+            let wish = Wish { want: Want::All, ..wish };
             let entered = control.stage(Stage::Queue, None, || self.enter(wish, control));
             outcome = entered.and_then(|_grant| {
                 let parameters = open()?;
                 let load = |lane: &Arc<lanes::Lane>| {
                     let load = || {
                         self.lanes.with(lane, began, control, |backend, control| {
-                            backend.load(&*r1cs, &parameters.file, witnesses.div_ceil(lanes.len()), control)
+                            // For whole proofs: parts of proofs find all that they need then.
+                            backend.load(&*r1cs, &parameters.file, witnesses, control)
                         })
                     };
                     match load() {
@@ -543,7 +546,7 @@ impl Prover {
     /// | `cuporep_queue_wait_seconds` | histogram | | waits of calls that got their turn |
     /// | `cuporep_inflight_partitions` | gauge | `device` | partitions in work |
     /// | `cuporep_device_up` | gauge | `uuid` | 0 while a GPU is passed over since it failed |
-    /// | `cuporep_device_memory_bytes` | gauge | `uuid`, `use` | `held`: allocated by this prover |
+    /// | `cuporep_device_memory_bytes` | gauge | `uuid`, `use` | `held`: allocated by this prover; of this, by the plan, `tables` of the circuit, `bases` that stay between proofs, and witnesses, vectors and scratch of `proofs` |
     /// | `cuporep_host_memory_bytes` | gauge | `use` | `reserved` now, `peak`: the most ever, `limit`: what may be |
     /// | `cuporep_params_load_seconds` | histogram | | reading and decoding of parameters that were not loaded |
     /// | `cuporep_build_info` | gauge | `version`, `features` | 1 |
@@ -601,7 +604,7 @@ impl Prover {
 
 fn wish_of_bytes(what: &str, bytes: u64) -> Wish {
     let (what, since) = (what.to_owned(), Instant::now());
-    Wish { what, advice: NO_MEMORY, since, own: bytes, uses: Vec::new(), places: Vec::new(), want: 0 }
+    Wish { what, advice: NO_MEMORY, since, own: bytes, uses: Vec::new(), places: Vec::new(), want: Want::All }
 }
 
 /// What the admission calls the circuit of a size.

@@ -281,7 +281,8 @@ fn a_batch_is_measured_and_drawn() {
     let scratch = tempfile::tempdir().unwrap();
     let plot = scratch.path().join("batch.svg");
     let batch = |plot: &str| {
-        let options = ["--params", params, "--device", "cpu", "--concurrency", "2", "--proofs", "2", "--plot", plot];
+        let batch = ["--concurrency", "2", "--proofs", "2", "--release-every", "0.5", "--plot", plot];
+        let options = [&["--params", params, "--device", "cpu"][..], &batch].concat();
         run(&with_sector(&["--json", "bench", "batch", "--c1", &small_c1()], &options))
     };
     let output = batch("/nonexistent/batch.svg");
@@ -296,6 +297,10 @@ fn a_batch_is_measured_and_drawn() {
     assert!((figure("ms_per_proof") - figure("wall_ms") / 2.0).abs() < 1e-6);
     assert!(figure("queue_max_ms") >= figure("queue_median_ms") && figure("processor_seconds") > 1.0);
     assert!((0.1..=1.1).contains(&figure("host_busy")) && figure("host_peak_mib") > 100.0);
+    // A proof on the CPU keeps what it needs.
+    let releases = &points[0]["releases"];
+    assert!(releases["count"].as_u64().unwrap() > 0 && releases["interrupting"] == 0, "{measured}");
+    assert!(releases["max_ms"].as_f64().unwrap() >= releases["median_ms"].as_f64().unwrap(), "{measured}");
     let drawn = std::fs::read_to_string(&plot).unwrap();
     assert!(drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n") && drawn.contains("2 at once"), "{drawn}");
     assert!(drawn.contains("<polyline ") && !drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");

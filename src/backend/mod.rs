@@ -51,6 +51,18 @@ impl Load {
     }
 }
 
+/// What the memory of a device that a backend holds is used for, in bytes, as it was planned.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceMemory {
+    /// The circuit's tables.
+    pub tables: u64,
+    /// Bases that stay there between proofs.
+    pub bases: u64,
+    /// Witnesses, vectors and scratch of proofs, kept between them as well.
+    pub proofs: u64,
+}
+
 /// A processor or card that computes the sums of proofs.
 ///
 /// Whoever asks for proofs sees to it that one is made at a time; release and memory may be asked for meanwhile. Its
@@ -70,6 +82,11 @@ pub trait Backend: Send + Sync {
     /// Bytes of device memory that it holds.
     fn device_memory(&self) -> u64 {
         0
+    }
+
+    /// What these are used for, as far as that is known.
+    fn device_memory_uses(&self) -> DeviceMemory {
+        DeviceMemory::default()
     }
 
     /// Loads what is kept between proofs of `witnesses` witnesses together.

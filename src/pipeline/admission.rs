@@ -7,6 +7,10 @@
 //!
 //! A call that cannot begin yet holds back those behind it only as far as they would take what it waits for: one that
 //! wants other places passes if the bytes suffice for both.
+//!
+//! A call that may be spread over several places gets one of them where there is a call for each, and more where there
+//! are fewer. That is decided when it begins, by what is in work and waits then, and once more before its work is handed
+//! out: calls that come at the same moment are to find a place each.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -41,8 +45,17 @@ pub struct Wish {
     pub uses: Vec<(Arc<str>, u64)>,
     /// Where its work may be done, the preferred ones first. Each is shared like a thing with so many bytes.
     pub places: Vec<(Arc<str>, u64)>,
-    /// Places that it wants at once, at most: those with the least work.
-    pub want: usize,
+    /// How many of these it gets.
+    pub want: Want,
+}
+
+/// How many of its places a call gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Want {
+    /// All of them.
+    All,
+    /// As many as it does not take from others, at most this number: those where the fewest calls are in work.
+    Spread(usize),
 }
 
 /// Admits calls.
@@ -85,7 +98,8 @@ struct State {
     waiting: Vec<Waiting>,
     /// Those that may begin and have not noticed yet, with the numbers of their places.
     admitted: HashMap<u64, Vec<usize>>,
-    running: usize,
+    /// These and all others that have not ended.
+    running: HashMap<u64, Running>,
     ledger: Ledger,
     peak: u64,
     sample: Option<Sample>,
@@ -96,6 +110,13 @@ struct Waiting {
     rank: i64,
     ticket: u64,
     wish: Wish,
+}
+
+/// A call that may work with what it asked for.
+struct Running {
+    wish: Wish,
+    /// The numbers of its places.
+    chosen: Vec<usize>,
 }
 
 /// What was seen of the system's memory.
@@ -136,12 +157,26 @@ impl Ledger {
         self.shared.values().fold(self.own, |sum, shared| sum.saturating_add(shared.bytes()))
     }
 
-    /// The places that a wish gets: those with the least work, of equal ones the first.
-    fn choose(&self, wish: &Wish) -> Vec<usize> {
-        let running = |&place: &usize| self.shared.get(&wish.places[place].0).map_or(0, |shared| shared.running);
+    /// Calls in work at a place.
+    fn running(&self, key: &str) -> usize {
+        self.shared.get(key).map_or(0, |shared| shared.running)
+    }
+
+    /// The places that a wish gets, one of so many calls for them: those with the least work, of equal ones the first.
+    fn choose(&self, wish: &Wish, calls: usize) -> Vec<usize> {
+        let running = |&place: &usize| self.running(&wish.places[place].0);
         let mut places: Vec<usize> = (0..wish.places.len()).collect();
         places.sort_by_key(running);
-        places.truncate(wish.want);
+        if let Want::Spread(most) = wish.want {
+            let idle = places.iter().filter(|place| running(place) == 0).count();
+            let count = match idle {
+                // What a place does for a part of a call costs more than its share of the whole.
+                _ if calls >= places.len() => 1,
+                0 => places.len().div_ceil(calls.max(1)),
+                idle => idle,
+            };
+            places.truncate(count.min(most));
+        }
         places.sort_unstable();
         places
     }
@@ -179,9 +214,19 @@ impl Ledger {
 impl Wish {
     /// The bytes that it takes when it is alone.
     fn alone(&self) -> u64 {
+        self.bytes_at(&Ledger::default().choose(self, 1))
+    }
+
+    /// The bytes that it takes with these places.
+    fn bytes_at(&self, chosen: &[usize]) -> u64 {
         let mut alone = Ledger::default();
-        alone.add(self, &alone.choose(self));
+        alone.add(self, chosen);
         alone.total()
+    }
+
+    /// Whether it may do with fewer of its places.
+    fn is_spread(&self) -> bool {
+        matches!(self.want, Want::Spread(_))
     }
 
     fn refused(&self, available: u64) -> Error {
@@ -193,7 +238,7 @@ impl Wish {
 /// The right to work with what was asked for, until it is dropped.
 pub struct Grant<'a> {
     admission: &'a Admission,
-    wish: Wish,
+    ticket: u64,
     chosen: Vec<usize>,
     bytes: u64,
 }
@@ -204,16 +249,34 @@ impl Grant<'_> {
         &self.chosen
     }
 
-    /// Bytes that it takes when it is alone.
+    /// Bytes that it takes there when it is alone.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Keeps one of several places if there is a call for each by now. To be asked before work is handed out.
+    pub fn narrow(&mut self) {
+        let mut guard = self.admission.state.lock();
+        let state = &mut *guard;
+        let budget = self.admission.budget(state);
+        let Some(Running { wish, mut chosen }) = state.running.remove(&self.ticket) else { return };
+        // As if it were about to begin.
+        state.ledger.remove(&wish, &chosen);
+        if wish.is_spread() && state.calls_for(&wish, self.ticket, budget) >= wish.places.len() {
+            let left = |&place: &usize| state.ledger.running(&wish.places[place].0);
+            chosen = chosen.into_iter().min_by_key(left).into_iter().collect();
+        }
+        state.ledger.add(&wish, &chosen);
+        (self.bytes, self.chosen) = (wish.bytes_at(&chosen), chosen.clone());
+        state.running.insert(self.ticket, Running { wish, chosen });
+        self.admission.admit(state);
     }
 }
 
 impl Drop for Grant<'_> {
     fn drop(&mut self) {
         let mut state = self.admission.state.lock();
-        state.leave(&self.wish, &self.chosen);
+        state.leave(self.ticket);
         self.admission.admit(&mut state);
     }
 }
@@ -250,7 +313,7 @@ impl Admission {
         self.possible(&wish)?;
         let priority = i64::from(control.priority().clamp(-MOST_PRIORITY, MOST_PRIORITY));
         // Dropped after the lock is.
-        let mut entry = Entry { admission: self, ticket: None, wish: wish.clone() };
+        let mut entry = Entry { admission: self, ticket: None };
         let mut state = self.state.lock();
         let ticket = state.next_ticket;
         state.next_ticket += 1;
@@ -258,14 +321,14 @@ impl Admission {
         let age = i64::try_from(wish.since.elapsed().as_millis()).unwrap_or(i64::MAX);
         let now = milliseconds();
         let rank = now.saturating_sub(age) - priority * AGING.as_millis() as i64;
-        let bytes = wish.alone();
         let place = state.waiting.partition_point(|other| (other.rank, other.ticket) < (rank, ticket));
         state.waiting.insert(place, Waiting { rank, ticket, wish: wish.clone() });
         self.admit(&mut state);
         loop {
             if let Some(chosen) = state.admitted.remove(&ticket) {
                 entry.ticket = None;
-                return Ok(Grant { admission: self, wish, chosen, bytes });
+                let bytes = wish.bytes_at(&chosen);
+                return Ok(Grant { admission: self, ticket, chosen, bytes });
             }
             control.check(Stage::Queue)?;
             if state.waiting.first().is_some_and(|first| first.ticket == ticket) {
@@ -276,7 +339,7 @@ impl Admission {
                     continue;
                 }
                 // Alone, with nothing left to give back: what the system had available has become less.
-                if state.running == 0 {
+                if state.running.is_empty() {
                     return Err(wish.refused(self.budget(&mut state).unwrap_or(0)));
                 }
                 if matches!(self.budget, Budget::Available(_)) {
@@ -305,7 +368,7 @@ impl Admission {
         let running = |(key, shared): (&Arc<str>, &Shared)| (key.clone(), shared.running);
         Numbers {
             waiting: state.waiting.len(),
-            running: state.running,
+            running: state.running.len(),
             reserved: state.ledger.total(),
             peak: state.peak,
             budget,
@@ -328,7 +391,7 @@ impl Admission {
                 // the limit is what an earlier look, or this one, allows at least.
                 let kept = state.ledger.shared.values().map(|shared| shared.kept).sum();
                 let limit = available.saturating_add(kept);
-                let before = if state.running == 0 { None } else { state.sample };
+                let before = if state.running.is_empty() { None } else { state.sample };
                 let limit = before.map_or(limit, |before| before.limit.max(limit));
                 Sample { at: Instant::now(), available, limit }
             }
@@ -349,7 +412,7 @@ impl Admission {
         let mut index = 0;
         let mut any = false;
         while let Some(Waiting { wish, ticket, .. }) = state.waiting.get(index) {
-            let chosen = sketch.choose(wish);
+            let chosen = sketch.choose(wish, state.calls_for(wish, *ticket, budget));
             let free = sketch.is_free(wish, &chosen, self.workers);
             // Whether it begins or not: nobody behind it may take this from it.
             sketch.add(wish, &chosen);
@@ -361,10 +424,9 @@ impl Admission {
                 index += 1;
                 continue;
             }
-            let ticket = *ticket;
-            state.waiting.remove(index);
-            state.admitted.insert(ticket, chosen);
-            state.running += 1;
+            let Waiting { wish, ticket, .. } = state.waiting.remove(index);
+            state.admitted.insert(ticket, chosen.clone());
+            state.running.insert(ticket, Running { wish, chosen });
             state.ledger = with;
             room = room.map(|room| room - more);
             any = true;
@@ -378,8 +440,8 @@ impl Admission {
     /// Unused things without which the first call in the order could begin; those that it would not use itself first.
     fn reclaimable(&self, state: &mut State) -> Vec<Arc<str>> {
         let Some(budget) = self.budget(state) else { return Vec::new() };
-        let Some(Waiting { wish, .. }) = state.waiting.first() else { return Vec::new() };
-        let chosen = state.ledger.choose(wish);
+        let Some(Waiting { wish, ticket, .. }) = state.waiting.first() else { return Vec::new() };
+        let chosen = state.ledger.choose(wish, state.calls_for(wish, *ticket, Some(budget)));
         if !state.ledger.is_free(wish, &chosen, self.workers) {
             return Vec::new();
         }
@@ -411,9 +473,29 @@ impl Admission {
 }
 
 impl State {
-    fn leave(&mut self, wish: &Wish, chosen: &[usize]) {
-        self.running -= 1;
-        self.ledger.remove(wish, chosen);
+    fn leave(&mut self, ticket: u64) {
+        if let Some(Running { wish, chosen }) = self.running.remove(&ticket) {
+            self.ledger.remove(&wish, &chosen);
+        }
+    }
+
+    /// How many calls, a waiting one among them, are in work at its places or wait for them. Of others that wait only
+    /// those count that bytes suffice for: places that lack of bytes keeps idle are to be used.
+    fn calls_for(&self, wish: &Wish, ticket: u64, budget: Option<u64>) -> usize {
+        let wanted = |(key, _): &(Arc<str>, u64)| wish.places.iter().any(|(own, _)| own == key);
+        let is_here = |Running { wish, chosen }: &&Running| {
+            wish.is_spread() && chosen.iter().any(|&place| wanted(&wish.places[place]))
+        };
+        let running = self.running.values().filter(is_here).count();
+        let waits =
+            |other: &&Waiting| other.ticket != ticket && other.wish.is_spread() && other.wish.places.iter().any(wanted);
+        let mut room = budget.map(|budget| budget.saturating_sub(self.ledger.total().saturating_add(wish.own)));
+        let fits = self.waiting.iter().filter(waits).map_while(|Waiting { wish, .. }| match &mut room {
+            None => Some(()),
+            Some(room) => room.checked_sub(wish.own).map(|left| *room = left),
+        });
+        // More than there are places make no difference.
+        1 + running + fits.take(wish.places.len()).count()
     }
 }
 
@@ -422,7 +504,6 @@ struct Entry<'a> {
     admission: &'a Admission,
     /// `None` when it does not wait any more.
     ticket: Option<u64>,
-    wish: Wish,
 }
 
 impl Drop for Entry<'_> {
@@ -430,8 +511,8 @@ impl Drop for Entry<'_> {
         let Some(ticket) = self.ticket else { return };
         let mut state = self.admission.state.lock();
         state.waiting.retain(|waiting| waiting.ticket != ticket);
-        if let Some(chosen) = state.admitted.remove(&ticket) {
-            state.leave(&self.wish, &chosen);
+        if state.admitted.remove(&ticket).is_some() {
+            state.leave(ticket);
         }
         self.admission.admit(&mut state);
     }
@@ -465,7 +546,7 @@ mod tests {
             own,
             uses: Vec::new(),
             places: places.iter().map(|&place| (key(place), 0)).collect(),
-            want: 1,
+            want: Want::Spread(1),
         }
     }
 
@@ -551,10 +632,98 @@ mod tests {
         let places: Vec<&[usize]> = grants.iter().map(|grant| grant.places()).collect();
         assert_eq!(places, [[0], [1], [0], [1]]);
         assert_eq!(admission.numbers().reserved, 100 + 2 * 200 + 4 * 10);
-        let both = enter(&admission, Wish { want: 5, ..shared(1) });
+        let both = enter(&admission, Wish { want: Want::All, ..shared(1) });
         assert_eq!((both.places(), both.bytes()), (&[0, 1][..], 501));
         drop((grants, both));
         assert_eq!(admission.numbers().reserved, 0);
+    }
+
+    fn spread(own: u64) -> Wish {
+        Wish { want: Want::Spread(10), ..wish(own, &["a", "b", "c"]) }
+    }
+
+    #[test]
+    fn a_call_gets_one_place_where_there_is_a_call_for_each_and_idle_ones_where_there_are_fewer() {
+        let admission = Admission::new(4, Some(1000));
+        let first = enter(&admission, spread(1));
+        assert_eq!(first.places(), [0, 1, 2], "nobody else is there");
+        let second = enter(&admission, spread(1));
+        assert_eq!(second.places(), [0, 1], "two calls for three places, of which none is idle");
+        let whole: Vec<_> = (0..3).map(|_| enter(&admission, spread(1))).collect();
+        let places: Vec<&[usize]> = whole.iter().map(|grant| grant.places()).collect();
+        assert_eq!(places, [[2], [0], [1]], "where the fewest are in work");
+        drop((first, second));
+        let mut whole = whole.into_iter();
+        drop(whole.next());
+        assert_eq!(enter(&admission, spread(1)).places(), [2], "the third call for three places");
+        drop(whole.next());
+        assert_eq!(enter(&admission, spread(1)).places(), [0, 2], "the second one has the idle ones");
+        assert_eq!(enter(&admission, Wish { want: Want::Spread(1), ..spread(1) }).places(), [0]);
+        // One that has all places takes none from others.
+        let _loading = enter(&admission, Wish { want: Want::All, ..spread(1) });
+        assert_eq!(enter(&admission, spread(1)).places(), [0, 2]);
+        drop(whole);
+        assert_eq!(enter(&admission, spread(1)).places(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn one_that_has_not_begun_leaves_places_to_those_that_came_since() {
+        let admission = Admission::new(1, Some(1000));
+        let mut first = enter(&admission, spread(1));
+        first.narrow();
+        assert_eq!(first.places(), [0, 1, 2], "nobody has come");
+        thread::scope(|scope| {
+            let others: Vec<_> = (1..=2)
+                .map(|count| {
+                    let call = scope.spawn(|| enter(&admission, spread(1)).places().to_vec());
+                    wait_for(&admission, count);
+                    call
+                })
+                .collect();
+            first.narrow();
+            assert_eq!(first.places(), [0]);
+            let mut others: Vec<_> = others.into_iter().map(|call| call.join().unwrap()).collect();
+            others.sort();
+            assert_eq!(others, [[1], [2]]);
+        });
+        // Where others are in work already it keeps the place with the fewest.
+        drop(first);
+        let admission = Admission::new(2, Some(1000));
+        let mut first = enter(&admission, spread(1));
+        let others: Vec<_> = ["a", "c"].map(|place| enter(&admission, wish(1, &[place]))).into();
+        first.narrow();
+        assert_eq!(first.places(), [1]);
+        drop((first, others));
+        assert_eq!((admission.numbers().running, admission.numbers().reserved), (0, 0));
+        assert!(admission.numbers().places.values().all(|&running| running == 0));
+    }
+
+    #[test]
+    fn calls_that_wait_count_as_far_as_bytes_suffice_for_them() {
+        // The places of three calls that waited for all places, with so many bytes beside those of one.
+        let places = |others: u64| {
+            let admission = Admission::new(1, Some(100 + others));
+            let busy = enter(&admission, Wish { want: Want::All, ..spread(100 + others) });
+            thread::scope(|scope| {
+                let calls: Vec<_> = (0..3)
+                    .map(|index| {
+                        let admission = &admission;
+                        let call = scope.spawn(move || {
+                            let grant = enter(admission, spread(100));
+                            // Until the next ones have had the same chance.
+                            thread::sleep(Duration::from_millis(20));
+                            grant.places().to_vec()
+                        });
+                        wait_for(admission, index + 1);
+                        call
+                    })
+                    .collect();
+                drop(busy);
+                calls.into_iter().map(|call| call.join().unwrap()).collect::<Vec<_>>()
+            })
+        };
+        assert_eq!(places(200), [[0], [1], [2]]);
+        assert_eq!(places(99), [[0, 1, 2]; 3], "one at a time has all of them");
     }
 
     #[test]
@@ -673,7 +842,8 @@ mod tests {
                 scope.spawn(move || {
                     let places = ["a", "b", "c"];
                     let wish = wish(100 + index * 7 % 300, &places[..1 + index as usize % 3]);
-                    let wish = Wish { want: 1 + index as usize % 2, ..wish };
+                    let want = if index % 7 == 0 { Want::All } else { Want::Spread(1 + index as usize % 2) };
+                    let wish = Wish { want, ..wish };
                     let control = Control::new().with_priority(index as i32 % 5);
                     let grant = admission.enter(wish, &control, &nothing).unwrap();
                     thread::sleep(Duration::from_micros(100 * (index % 7)));

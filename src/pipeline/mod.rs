@@ -7,7 +7,7 @@ mod promise;
 mod queue;
 mod trace;
 
-pub(crate) use admission::{Admission, Grant, Wish};
+pub(crate) use admission::{Admission, Grant, Want, Wish};
 pub(crate) use budget::return_freed_memory;
 pub(crate) use control::{Halt, Observer};
 pub(crate) use promise::Promise;

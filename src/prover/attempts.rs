@@ -1,5 +1,5 @@
-//! Makes a proof on the devices that may make it: waits until it is admitted, spreads its partitions over devices, makes
-//! elsewhere what a device failed at, and keeps account of that.
+//! Makes a proof on the devices that may make it: waits until it is admitted to one or several, spreads its partitions
+//! over these, makes elsewhere what a device failed at, and keeps account of that.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use super::{Candidate, Fallback, Placement, Prover, SEPARATOR};
 use crate::backend::Load;
 use crate::error::{Error, Result};
 use crate::groth16::PROOF_BYTES;
-use crate::pipeline::{CancelToken, Control, Grant, Halt, Stage, Wish};
+use crate::pipeline::{CancelToken, Control, Grant, Halt, Stage, Want, Wish};
 
 /// What to do about a proof that does not fit into memory.
 pub(super) const NO_MEMORY: &str = "use a machine with more memory or one with a supported device";
@@ -113,7 +113,7 @@ impl Prover {
             own,
             uses: uses.to_vec(),
             places: lanes.iter().map(|lane| (lane.key().clone(), self.lanes.host_memory(lane, load))).collect(),
-            want: load.witnesses,
+            want: Want::Spread(load.witnesses),
         }
     }
 
@@ -205,15 +205,19 @@ impl Attempt<'_> {
     }
 
     /// Makes witnesses and what is left of the proof, on all admitted lanes that have not failed.
-    fn work(&mut self, lanes: &[Arc<Lane>], grant: Grant<'_>, last: bool) -> Result<Option<Error>> {
+    fn work(&mut self, lanes: &[Arc<Lane>], mut grant: Grant<'_>, last: bool) -> Result<Option<Error>> {
         let (prover, task) = (self.prover, self.task);
-        let chosen: Vec<Arc<Lane>> = grant.places().iter().map(|&place| lanes[place].clone()).collect();
-        self.memory = self.memory.max(grant.bytes());
         let (count, control) = (self.done.len(), task.work.control);
-        let outcome =
-            while_made(count, control, task.witnesses, |witnesses| self.rounds(lanes, &chosen, witnesses, last));
-        prover.note_kept(&chosen);
-        outcome
+        while_made(count, control, task.witnesses, |witnesses| {
+            // Whoever came until there is something to hand out shall have devices as well.
+            witnesses.witnesses().get(0, control)?;
+            grant.narrow();
+            self.memory = self.memory.max(grant.bytes());
+            let chosen: Vec<Arc<Lane>> = grant.places().iter().map(|&place| lanes[place].clone()).collect();
+            let outcome = self.rounds(lanes, &chosen, witnesses, last);
+            prover.note_kept(&chosen);
+            outcome
+        })
     }
 
     /// Goes on until nothing is missing, or no lane is left.

@@ -13,7 +13,7 @@ use crate::backend::cuda::card::{devices, Card};
 use crate::backend::cuda::gpu::emulated::{self, census};
 use crate::backend::cuda::gpu::{args, Gpu};
 use crate::backend::cuda::testing;
-use crate::backend::{Backend, Device, Job};
+use crate::backend::{Backend, Device, DeviceMemory, Job};
 use crate::groth16::ProofParts;
 use crate::pipeline::{CancelToken, Trace};
 use crate::r1cs::Constraints;
@@ -244,12 +244,49 @@ fn release_in_the_middle_leaves_nothing_on_the_device_and_the_proof_is_made() {
 }
 
 #[test]
+fn whole_and_divided_proofs_of_two_devices_have_the_bytes_of_one() {
+    within(120, || {
+        let Some(_machine) = testing::machine() else { return };
+        let alone = SMALL.prove_fixed(&cuda_prover(), 4).unwrap();
+        assert_eq!(alone.device, FIRST);
+        emulated::set_devices(2);
+        let prover = cuda_prover();
+        let divided = SMALL.prove_fixed(&prover, 4).unwrap();
+        assert_eq!((divided.device, divided.bytes == alone.bytes), (format!("{FIRST}, {SECOND}"), true));
+        let made: Vec<Made> = thread::scope(|scope| {
+            let calls: Vec<_> = (0..5).map(|_| scope.spawn(|| SMALL.prove_fixed(&prover, 4).unwrap())).collect();
+            calls.into_iter().map(|call| call.join().unwrap()).collect()
+        });
+        assert!(made.iter().all(|made| made.bytes == alone.bytes && made.fallbacks.is_empty()));
+        let whole = |device: &str| made.iter().any(|made| made.device == device);
+        assert!(whole(FIRST) && whole(SECOND), "each device has proofs of its own");
+        drop(prover);
+        assert_eq!(census(), Default::default());
+    });
+}
+
+#[test]
+fn a_part_of_a_proof_finds_what_a_whole_one_left() {
+    let Some(_machine) = testing::machine() else { return };
+    let prover = cuda_prover();
+    let shapes = |partitions| {
+        let control = Control::new();
+        SMALL.prove(&prover, partitions, &control).unwrap();
+        control.times().iter().filter(|event| event.stage == Stage::Shape).count()
+    };
+    assert!(shapes(3) > 0);
+    assert_eq!((shapes(3), shapes(2)), (0, 0));
+    assert!(shapes(4) > 0, "more at once were not planned for");
+}
+
+#[test]
 fn proofs_side_by_side_some_cancelled_leave_the_device_as_it_was() {
     within(120, || {
         let Some(_machine) = testing::machine() else { return };
         emulated::set_devices(2);
         let prover = cuda_prover();
-        SMALL.prove(&prover, 2, &Control::new()).unwrap();
+        // Two partitions on each device, as a whole proof of those below has.
+        SMALL.prove(&prover, 4, &Control::new()).unwrap();
         let before = census();
         thread::scope(|scope| {
             for stage in [Stage::Witness, Stage::Evaluate, Stage::SumH, Stage::SumL, Stage::SumB2, Stage::Verify] {
@@ -269,8 +306,13 @@ fn proofs_side_by_side_some_cancelled_leave_the_device_as_it_was() {
             }
         });
         assert_eq!(census(), before);
-        assert!(prover.status().devices[..2].iter().all(|device| device.bytes > 0), "bases stay");
+        for device in &prover.status().devices[..2] {
+            let DeviceMemory { tables, bases, proofs } = device.memory;
+            assert!(tables > 0 && bases > 0 && proofs > 0, "{device:?}");
+            assert!((tables + bases + proofs).abs_diff(device.bytes) * 20 <= device.bytes, "nearly all: {device:?}");
+        }
         prover.release();
         assert_eq!(census(), Default::default());
+        assert!(prover.status().devices.iter().all(|device| device.memory == DeviceMemory::default()));
     });
 }

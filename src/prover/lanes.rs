@@ -15,7 +15,9 @@ use parking_lot::{Condvar, Mutex};
 use super::placement::Candidate;
 use super::{DeviceStatus, Fallback};
 use crate::backend::accelerator::Accelerators;
-use crate::backend::{Backend, Load};
+#[cfg(feature = "cuda")]
+use crate::backend::Device;
+use crate::backend::{Backend, DeviceMemory, Load};
 use crate::error::{Error, Result};
 use crate::pipeline::{CancelToken, Control, Halt, Queue};
 
@@ -132,6 +134,16 @@ impl Lanes {
     fn all(&self) -> Vec<Arc<Lane>> {
         let gpus: Vec<_> = self.gpus.lock().values().cloned().collect();
         gpus.into_iter().chain([self.cpu.clone()]).collect()
+    }
+
+    /// The lane of a device, with this backend from now on.
+    #[cfg(feature = "cuda")]
+    pub fn adopt(&self, device: Device, backend: Arc<dyn Backend>) -> Arc<Lane> {
+        let lane = self.get(&Candidate::Gpu(device));
+        // What another one keeps would only be in the way.
+        lane.forget();
+        *lane.backend.lock() = Some(backend);
+        lane
     }
 
     /// The lane of this key, if there is one.
@@ -349,7 +361,8 @@ impl Lane {
             set_aside: set_aside.filter(|left| !left.is_zero()),
             proofs,
             partitions: self.partitions.load(Ordering::Relaxed),
-            bytes: backend.map_or(0, |backend| backend.device_memory()),
+            bytes: backend.as_ref().map_or(0, |backend| backend.device_memory()),
+            memory: backend.map_or_else(DeviceMemory::default, |backend| backend.device_memory_uses()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Many proofs at once on few devices that fail, under little memory: what a node does all day.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -95,6 +95,7 @@ fn no_more_proofs_have_witnesses_than_workers_allow() {
             gpus.script.wait_for_waiting(1);
             // The others' witnesses are made while one computes.
             eventually("three witnesses", || made.load(Ordering::SeqCst) == 3);
+            eventually("three partitions", || prover.status().devices[0].partitions == 3);
             eventually("five calls that wait", || prover.status().waiting == 5);
             let status = prover.status();
             let device = &status.devices[0];
@@ -124,6 +125,184 @@ fn partitions_are_spread_over_all_devices_and_redone_where_one_fails() {
         assert_eq!(ranges, [(0, 0..3), (0, 3..4), (1, 3..6), (2, 4..6), (2, 6..10)]);
         gpus.script.ranges.lock().clear();
         assert_eq!(SMALL.prove(&prover, 2, &Control::new()).unwrap().device, "cuda:0, cuda:1");
+        is_calm(&prover);
+    });
+}
+
+/// The devices that each of so many proofs was made on, of calls that come one after the other while no proof ends, and
+/// how many parts all of them had. Their bytes are those that one device makes alone.
+fn at_once(devices: usize, proofs: usize) -> (Vec<String>, usize) {
+    let alone = SMALL.prove_fixed(&prover_of(gpus(1), config(Policy::GpuOnly)), 6).unwrap().bytes;
+    let gpus = (0..devices as u32).fold(gpus(devices), |gpus, ordinal| gpus.proving(ordinal, &[Step::Wait]));
+    let prover = prover_of(gpus.clone(), Config { gpu_workers: Some(3), ..config(Policy::GpuOnly) });
+    let made: Vec<Made> = thread::scope(|scope| {
+        let calls: Vec<_> = (1..=proofs)
+            .map(|count| {
+                let call = scope.spawn(|| SMALL.prove_fixed(&prover, 6).unwrap());
+                let are_there = || {
+                    let status = prover.status();
+                    let partitions: usize = status.devices.iter().map(|device| device.partitions).sum();
+                    6 * status.waiting + partitions == 6 * count
+                };
+                eventually("a call that has its devices or waits", are_there);
+                call
+            })
+            .collect();
+        gpus.script.wait_for_waiting(devices as u64);
+        gpus.script.go_on();
+        calls.into_iter().map(|call| call.join().unwrap()).collect()
+    });
+    assert!(made.iter().all(|made| made.bytes == alone && made.fallbacks.is_empty()));
+    is_calm(&prover);
+    let parts = gpus.script.ranges.lock().len();
+    (made.into_iter().map(|made| made.device).collect(), parts)
+}
+
+#[test]
+fn proofs_go_whole_to_devices_where_there_is_one_for_each_and_are_divided_where_there_are_fewer() {
+    within(120, || {
+        for proofs in [1, 2, 3, 5] {
+            assert_eq!(at_once(1, proofs), (vec!["cuda:0".to_owned(); proofs], proofs));
+        }
+        // The first one finds nobody else there.
+        let on_two = ["cuda:0, cuda:1", "cuda:0", "cuda:1", "cuda:0", "cuda:1"];
+        let on_three = ["cuda:0, cuda:1, cuda:2", "cuda:0, cuda:1", "cuda:2", "cuda:0", "cuda:1"];
+        for (devices, names, proofs, parts) in [
+            (2, on_two, 1, 2),
+            (2, on_two, 2, 3),
+            (2, on_two, 3, 4),
+            (2, on_two, 5, 6),
+            (3, on_three, 1, 3),
+            (3, on_three, 2, 5),
+            (3, on_three, 3, 6),
+            (3, on_three, 5, 8),
+        ] {
+            let names = names[..proofs].iter().map(|&name| name.to_owned()).collect();
+            assert_eq!(at_once(devices, proofs), (names, parts));
+        }
+    });
+}
+
+#[test]
+fn calls_that_come_at_the_same_moment_have_a_device_each() {
+    within(60, || {
+        let prover = prover_of(gpus(2), config(Policy::GpuOnly));
+        let both_are_there = Arc::new(AtomicBool::new(false));
+        let devices: Vec<String> = thread::scope(|scope| {
+            let calls: Vec<_> = (1..=2)
+                .map(|count| {
+                    let both_are_there = both_are_there.clone();
+                    let control = Control::new().with_progress(move |event| {
+                        if (event.stage, event.partition, event.elapsed) == (Stage::Witness, Some(0), None) {
+                            eventually("the other call", || both_are_there.load(Ordering::SeqCst));
+                        }
+                    });
+                    let prover = &prover;
+                    let call = scope.spawn(move || SMALL.prove(prover, 4, &control).unwrap().device);
+                    eventually("a call in work", || prover.status().running == count);
+                    call
+                })
+                .collect();
+            both_are_there.store(true, Ordering::SeqCst);
+            calls.into_iter().map(|call| call.join().unwrap()).collect()
+        });
+        assert_eq!(devices, ["cuda:1", "cuda:0"], "the first one had both for a moment");
+        is_calm(&prover);
+    });
+}
+
+#[test]
+fn a_whole_proof_goes_to_an_idle_device_and_when_the_others_have_ended_the_next_is_divided() {
+    within(60, || {
+        let gpus = (0..2).fold(gpus(2), |gpus, ordinal| gpus.proving(ordinal, &[Step::Wait; 3]));
+        let prover = prover_of(gpus.clone(), config(Policy::GpuOnly));
+        let tokens: Vec<CancelToken> = (0..4).map(|_| CancelToken::new()).collect();
+        // Those whose work was handed out.
+        let proofs = || {
+            let (devices, running) = (prover.status().devices, prover.status().running);
+            let partitions: usize = devices.iter().map(|device| device.partitions).sum();
+            devices.iter().filter(|_| partitions == 4 * running).map(|device| device.proofs).collect::<Vec<_>>()
+        };
+        thread::scope(|scope| {
+            let begin = |index: usize, places: [usize; 3]| {
+                let control = Control::new().with_cancel(tokens[index].clone());
+                let prover = &prover;
+                scope.spawn(move || SMALL.prove(prover, 4, &control));
+                eventually(&format!("call {index} in work"), || proofs() == places);
+            };
+            let end = |index: usize, places: [usize; 3]| {
+                tokens[index].cancel();
+                eventually(&format!("call {index} ended"), || proofs() == places);
+            };
+            begin(0, [1, 1, 0]);
+            begin(1, [2, 1, 0]);
+            end(0, [1, 0, 0]);
+            begin(2, [1, 1, 0]);
+            end(1, [0, 1, 0]);
+            end(2, [0, 0, 0]);
+            begin(3, [1, 1, 0]);
+            end(3, [0, 0, 0]);
+        });
+        is_calm(&prover);
+    });
+}
+
+#[test]
+fn a_whole_proof_is_made_elsewhere_within_its_call_when_its_device_fails() {
+    within(60, || {
+        let gpus = gpus(2).proving(0, &[Step::Wait, Step::NoMemory]).proving(1, &[Step::Wait]);
+        let prover = prover_of(gpus.clone(), config(Policy::GpuOnly));
+        let made: Vec<Made> = thread::scope(|scope| {
+            let calls: Vec<_> = [[1, 1], [2, 1], [2, 2]]
+                .into_iter()
+                .map(|places| {
+                    let call = scope.spawn(|| SMALL.prove(&prover, 4, &Control::new()).unwrap());
+                    eventually("a call in work", || {
+                        prover.status().devices.iter().zip(places).all(|(device, proofs)| device.proofs == proofs)
+                    });
+                    // The first one has both devices.
+                    gpus.script.wait_for_waiting(2);
+                    call
+                })
+                .collect();
+            gpus.script.go_on();
+            calls.into_iter().map(|call| call.join().unwrap()).collect()
+        });
+        let made: Vec<(&str, usize)> = made.iter().map(|made| (made.device.as_str(), made.fallbacks.len())).collect();
+        assert_eq!(made, [("cuda:0, cuda:1", 0), ("cuda:1", 1), ("cuda:1", 0)]);
+        is_calm(&prover);
+    });
+}
+
+#[test]
+fn whole_proofs_begin_oldest_first_whatever_comes_later() {
+    within(60, || {
+        let gpus = (0..2).fold(gpus(2), |gpus, ordinal| gpus.proving(ordinal, &[Step::Wait; 8]));
+        let prover = prover_of(gpus.clone(), Config { gpu_workers: Some(1), ..config(Policy::GpuOnly) });
+        let began = Arc::new(Mutex::new(Vec::new()));
+        let tokens: Vec<CancelToken> = (0..8).map(|_| CancelToken::new()).collect();
+        thread::scope(|scope| {
+            // One on each device, and the others wait. Every second one has one partition.
+            for (index, token) in tokens.iter().enumerate() {
+                let began = began.clone();
+                let control = Control::new().with_cancel(token.clone()).with_progress(move |event| {
+                    if event.stage == Stage::Queue && event.elapsed.is_some() {
+                        began.lock().push(index);
+                    }
+                });
+                let prover = &prover;
+                scope.spawn(move || SMALL.prove(prover, if index % 2 == 0 { 1 } else { 10 }, &control));
+                let count = index + 1;
+                eventually("the call", || prover.status().waiting + prover.status().running == count);
+            }
+            // One place after the other becomes free, and later ones are there all the time.
+            for (index, token) in tokens.iter().enumerate() {
+                let count = tokens.len().min(index + 2);
+                eventually("the oldest call", || began.lock().len() == count);
+                token.cancel();
+            }
+        });
+        assert_eq!(*began.lock(), (0..8).collect::<Vec<_>>());
         is_calm(&prover);
     });
 }
@@ -309,15 +488,15 @@ fn release_takes_a_device_away_in_the_middle_of_a_proof_which_is_made_all_the_sa
             assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
             let held: u64 = prover.status().devices.iter().map(|device| device.bytes).sum();
             assert_eq!(held, 0, "it is free when release returns");
-            // A call that begins now may have the devices at once; the other one leaves them alone for the pause.
+            // A call that begins now may have a device at once; the other one leaves both alone for the pause.
             SMALL.prove(prover, 2, &Control::new()).unwrap();
             let made = call.join().unwrap().unwrap();
             assert!(begin.elapsed() >= Duration::from_secs(2));
             assert!(made.fallbacks.is_empty(), "nothing failed: {:?}", made.fallbacks);
             assert_eq!(made.device, "cuda:0, cuda:1");
             let mut ranges = gpus.script.ranges.lock().clone();
-            ranges.chunks_mut(2).for_each(|pair| pair.sort_by_key(|(device, _)| *device));
-            assert_eq!(ranges, [(0, 0..2), (1, 2..4), (0, 0..1), (1, 1..2), (0, 0..2), (1, 2..4)]);
+            [0..2, 3..5].into_iter().for_each(|pair| ranges[pair].sort_by_key(|(device, _)| *device));
+            assert_eq!(ranges, [(0, 0..2), (1, 2..4), (0, 0..2), (0, 0..2), (1, 2..4)]);
         });
         is_calm(prover);
     });

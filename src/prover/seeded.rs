@@ -6,19 +6,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::attempts::NO_MEMORY;
+use super::lanes::Lane;
 use super::parameters::generation_bytes;
 use super::partitions::{assemble_verified, while_made, Coming};
 use super::{ProveRequest, Prover, SealProof};
 use crate::backend::cuda::card::devices;
 use crate::backend::cuda::proof::host_memory;
 use crate::backend::cuda::seeded::{generate, SeededGpu};
-use crate::backend::Load;
+use crate::backend::{Load, Witnesses};
 use crate::error::{Error, Result};
-use crate::groth16::{Counts, PreparedVerifyingKey, PROOF_BYTES};
+use crate::groth16::{Counts, PreparedVerifyingKey, ProofParts, PROOF_BYTES};
 use crate::panics;
-use crate::pipeline::{return_freed_memory, Control, Queue, Stage, Wish};
+use crate::pipeline::{return_freed_memory, Control, Stage, Want, Wish};
 use crate::porep::SectorSize;
-use crate::r1cs::Templates;
+use crate::r1cs::{Constraints, Templates};
 use crate::DeviceName;
 
 /// A GPU that holds parameters made from a seed. Anyone who knows the seed can forge proofs for them.
@@ -28,8 +29,7 @@ pub struct InsecureGpu {
     r1cs: Arc<Templates>,
     gpu: SeededGpu,
     verifying_key: PreparedVerifyingKey,
-    /// Whoever computes there.
-    turn: Queue,
+    lane: Arc<Lane>,
 }
 
 impl InsecureGpu {
@@ -78,17 +78,35 @@ impl Prover {
             let device = device.find(&devices()?)?.clone();
             let r1cs = self.shape(size, &self.parameter_dir(), control)?;
             let _grant = self.enter_with(&what, generation_bytes(size), control)?;
-            let open = || control.compute(|| SeededGpu::open(&device, &*r1cs, seed, self.device_memory, control));
-            let gpu = self.on_thread(open)?;
+            let gpu = self.on_thread(|| SeededGpu::open(&device, &*r1cs, seed, self.device_memory, control))?;
             let verifying_key = PreparedVerifyingKey::new(gpu.vk());
             log::warn!("the {size} parameters on {device} are INSECURE: anyone can forge proofs for them");
-            Ok(InsecureGpu { size, r1cs, gpu, verifying_key, turn: Queue::default() })
+            let lane = self.lanes.adopt(device, gpu.backend());
+            Ok(InsecureGpu { size, r1cs, gpu, verifying_key, lane })
         });
         return_freed_memory();
         made
     }
 
-    /// As [`Prover::prove`], with a GPU's own parameters in place of those that the request names.
+    /// The sums of every witness, when it is the turn of the call that began at `since`.
+    fn sums_on(
+        &self,
+        lane: &Arc<Lane>,
+        gpu: &SeededGpu,
+        r1cs: &dyn Constraints,
+        witnesses: Witnesses<'_>,
+        since: Instant,
+        control: &Control,
+    ) -> Result<Vec<ProofParts>> {
+        let _in_work = lane.work_on(witnesses.len());
+        let control = control.clone().on_device(gpu.name());
+        let parts = self.lanes.with(lane, since, &control, |_, control| gpu.prove(r1cs, witnesses, control));
+        self.note_kept(std::slice::from_ref(lane));
+        parts
+    }
+
+    /// As [`Prover::prove`], with a GPU's own parameters in place of those that the request names. After a release they are
+    /// made again, which takes far longer than to read them from a file.
     #[doc(hidden)]
     pub fn prove_insecurely(&self, on: &InsecureGpu, request: &ProveRequest<'_>) -> Result<SealProof> {
         let (_call, control) = self.begin(&request.control)?;
@@ -111,9 +129,10 @@ impl Prover {
             advice: NO_MEMORY,
             since,
             own: c1.c1().bytes() + load.witness_bytes(),
-            uses: Vec::new(),
-            places: vec![(on.gpu.name().into(), host_memory(&load))],
-            want: 1,
+            // By whoever makes the parameters again, one at a time.
+            uses: vec![(format!("the making of {} parameters", on.size).into(), generation_bytes(on.size))],
+            places: vec![(on.lane.key().clone(), host_memory(&load))],
+            want: Want::Spread(1),
         };
         let grant = control.stage(Stage::Queue, None, || self.enter(wish, control))?;
         let make = |control: &Control, coming: &Coming| coming.make(&c1, &*on.r1cs, control);
@@ -121,9 +140,7 @@ impl Prover {
             let witnesses = coming.witnesses();
             // Before the device is taken.
             witnesses.get(0, control)?;
-            let turn = on.turn.enter(control)?;
-            let parts = on.gpu.prove(&*on.r1cs, witnesses, control)?;
-            drop(turn);
+            let parts = self.sums_on(&on.lane, &on.gpu, &*on.r1cs, witnesses, since, control)?;
             if parts.len() != witnesses.len() {
                 return Err(Error::internal(format!("{} witnesses gave {} results", witnesses.len(), parts.len())));
             }
@@ -154,5 +171,53 @@ impl Prover {
         let proof = self.on_thread(|| while_made(load.witnesses, control, make, prove));
         return_freed_memory();
         proof
+    }
+}
+
+#[cfg(all(test, feature = "emulator"))]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::backend::cuda::backend::CudaGpus;
+    use crate::backend::cuda::gpu::emulated::census;
+    use crate::backend::cuda::testing;
+    use crate::prover::testing::{within, Small, SMALL};
+    use crate::Config;
+
+    #[test]
+    fn release_in_the_middle_leaves_nothing_on_the_device_and_the_sums_are_made() {
+        within(120, || {
+            let Some(_machine) = testing::machine() else { return };
+            let mut prover = Prover::with_accelerators(Config::default(), Arc::new(CudaGpus)).unwrap();
+            prover.lanes.timing.pause = Duration::from_secs(2);
+            let (r1cs, device) = (&SMALL.fixture.r1cs, devices().unwrap().remove(0));
+            let gpu = SeededGpu::open(&device, r1cs, 1, None, &Control::new()).unwrap();
+            let lane = prover.lanes.adopt(device, gpu.backend());
+            let witnesses = [r1cs.assign(Small::circuit(0), &Control::new()).unwrap()];
+            let sums =
+                |control: &Control| prover.sums_on(&lane, &gpu, r1cs, witnesses[..].into(), Instant::now(), control);
+            let expected = sums(&Control::new()).unwrap();
+            let (sender, reached) = mpsc::channel();
+            let control = Control::new().with_progress(move |event| {
+                // Once: after that nobody listens.
+                if event.stage == Stage::SumH && event.elapsed.is_none() && sender.send(()).is_ok() {
+                    thread::sleep(Duration::from_millis(5));
+                }
+            });
+            thread::scope(|scope| {
+                let call = scope.spawn(|| sums(&control));
+                reached.recv_timeout(Duration::from_secs(20)).unwrap();
+                drop(reached);
+                let status = &prover.status().devices[0];
+                assert!((status.partitions, status.bytes > 0) == (1, true), "{status:?}");
+                prover.release();
+                assert_eq!(census(), Default::default());
+                assert_eq!(call.join().unwrap().unwrap(), expected);
+            });
+            assert_eq!(prover.status().devices[0].partitions, 0);
+        });
     }
 }

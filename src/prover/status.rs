@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Prover;
+use crate::backend::DeviceMemory;
 
 /// How a [`Prover`] is doing at one moment.
 #[derive(Debug, Clone)]
@@ -40,6 +41,8 @@ pub struct DeviceStatus {
     pub partitions: usize,
     /// Bytes of its own memory that are allocated.
     pub bytes: u64,
+    /// What these are used for: all but small buffers.
+    pub memory: DeviceMemory,
 }
 
 impl DeviceStatus {

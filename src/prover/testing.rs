@@ -13,7 +13,7 @@ use rand::{Rng, SeedableRng};
 
 use super::attempts::{Made, Task};
 use super::partitions::{Coming, Work};
-use super::{Config, Placement, Prover};
+use super::{Config, FixedRandomness, Placement, Prover};
 use crate::backend::accelerator::Accelerators;
 use crate::backend::cpu::CpuBackend;
 use crate::backend::{Backend, Device, Job, Load};
@@ -316,6 +316,22 @@ impl Small {
 
     /// Makes a proof of several partitions, as one of a sector is made, and verifies it.
     pub fn prove(&self, prover: &Prover, partitions: usize, control: &Control) -> Result<Made> {
+        self.prove_as(prover, partitions, None, control)
+    }
+
+    /// As [`Small::prove`], with bytes that are always the same.
+    pub fn prove_fixed(&self, prover: &Prover, partitions: usize) -> Result<Made> {
+        let fixed = FixedRandomness::new(5.into(), 7.into());
+        self.prove_as(prover, partitions, Some(&fixed), &Control::new())
+    }
+
+    fn prove_as(
+        &self,
+        prover: &Prover,
+        partitions: usize,
+        randomness: Option<&FixedRandomness>,
+        control: &Control,
+    ) -> Result<Made> {
         let (_call, control) = prover.begin(control)?;
         let began = Instant::now();
         let made = crate::panics::guard(|| {
@@ -323,7 +339,7 @@ impl Small {
                 r1cs: &self.fixture.r1cs,
                 parameters: &self.parameters,
                 verifying_key: &self.verifying_key,
-                randomness: None,
+                randomness,
                 control: &control,
             };
             prover.make(&Task {

@@ -3,12 +3,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
+use super::bases::Bases;
 use super::bench;
 use super::card::{devices, Card};
 use super::gpu::{why_none, Gpu};
-use super::proof::{host_memory, Resident, Wanted};
+use super::proof::{host_memory, Loaded, Resident, Wanted};
 use crate::backend::accelerator::{Accelerators, Measurement};
-use crate::backend::{Backend, Device, Job, Load};
+use crate::backend::{Backend, Device, DeviceMemory, Job, Load};
 use crate::error::Result;
 use crate::groth16::{Parameters, ProofParts};
 use crate::pipeline::Control;
@@ -21,6 +24,8 @@ pub(crate) struct CudaBackend {
     memory: Option<u64>,
     /// Bytes of host memory that are kept.
     kept: AtomicU64,
+    /// What the device's memory was used for when it was looked at last.
+    uses: Mutex<DeviceMemory>,
 }
 
 impl CudaBackend {
@@ -28,7 +33,47 @@ impl CudaBackend {
     pub fn open(device: &Device, memory: Option<u64>) -> Result<Self> {
         let card = Card::new(device);
         card.with(|_, _| Ok(()))?;
-        Ok(CudaBackend { card, memory, kept: AtomicU64::new(0) })
+        Ok(CudaBackend { card, memory, kept: AtomicU64::new(0), uses: Mutex::default() })
+    }
+
+    /// Takes bases that are made on the device.
+    pub(super) fn install(&self, make: impl FnOnce(&Gpu) -> Result<Bases>) -> Result<()> {
+        self.card.with(|gpu, resident| {
+            let outcome = resident.install(|| make(gpu));
+            self.note(resident);
+            outcome
+        })
+    }
+
+    /// As [`Backend::prove`], with bases that are made first where they are not there (any more).
+    pub(super) fn prove_made(
+        &self,
+        job: &Loaded<'_>,
+        make: impl FnOnce(&Gpu) -> Result<Bases>,
+    ) -> Result<Vec<ProofParts>> {
+        let Loaded { r1cs, witnesses, control, .. } = *job;
+        let wanted = Wanted { r1cs, parameters: None, witnesses: witnesses.len(), memory: self.memory };
+        self.card.with(|gpu, resident| {
+            gpu.traced(control.trace(), || {
+                if !resident.has_made_bases() {
+                    resident.install(|| make(gpu))?;
+                }
+                self.load_noted(gpu, resident, &wanted, control)?;
+                resident.prove_loaded(gpu, job, self.memory)
+            })
+        })
+    }
+
+    /// Loads what is kept, and notes what that takes: others ask for it while proofs are made.
+    fn load_noted(&self, gpu: &Gpu, resident: &mut Resident, wanted: &Wanted<'_>, control: &Control) -> Result<()> {
+        let outcome = resident.load(gpu, wanted, control);
+        self.note(resident);
+        outcome
+    }
+
+    fn note(&self, resident: &Resident) {
+        self.kept.store(resident.host_bytes(), Ordering::Relaxed);
+        *self.uses.lock() = resident.device_uses();
     }
 }
 
@@ -49,20 +94,27 @@ impl Backend for CudaBackend {
         self.card.memory()
     }
 
+    fn device_memory_uses(&self) -> DeviceMemory {
+        // Work that was interrupted by a release may have noted its memory after that.
+        match self.device_memory() {
+            0 => DeviceMemory::default(),
+            _ => *self.uses.lock(),
+        }
+    }
+
     fn load(&self, r1cs: &dyn Constraints, parameters: &Parameters, witnesses: usize, control: &Control) -> Result<()> {
         let wanted = Wanted { r1cs, parameters: Some(parameters), witnesses, memory: self.memory };
-        self.card.with(|gpu, resident| {
-            let outcome = resident.load(gpu, &wanted, control);
-            self.kept.store(resident.host_bytes(), Ordering::Relaxed);
-            outcome
-        })
+        self.card.with(|gpu, resident| self.load_noted(gpu, resident, &wanted, control))
     }
 
     fn prove(&self, job: &Job<'_>) -> Result<Vec<ProofParts>> {
+        let Job { r1cs, parameters, witnesses, control, .. } = *job;
+        let wanted = Wanted { r1cs, parameters: Some(parameters), witnesses: witnesses.len(), memory: self.memory };
         self.card.with(|gpu, resident| {
-            let outcome = gpu.traced(job.control.trace(), || resident.prove(gpu, job, self.memory));
-            self.kept.store(resident.host_bytes(), Ordering::Relaxed);
-            outcome
+            gpu.traced(control.trace(), || {
+                self.load_noted(gpu, resident, &wanted, control)?;
+                resident.prove(gpu, job, self.memory)
+            })
         })
     }
 

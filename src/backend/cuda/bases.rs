@@ -62,6 +62,11 @@ impl Bases {
     pub fn belong_to(&self, parameters: &Parameters) -> bool {
         self.identity == Some(parameters.identity())
     }
+
+    /// Whether they were made, and belong to no file.
+    pub fn were_made(&self) -> bool {
+        self.identity.is_none()
+    }
 }
 
 /// The first bases of a section.

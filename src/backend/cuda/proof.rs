@@ -21,7 +21,7 @@ use super::shape::{HostTables, ShapeTables, Sizes};
 use super::steps::Steps;
 use super::sums::{read, sums_by_bit};
 use super::witness::{DeviceWitness, Staging};
-use crate::backend::{Job, Load, Witnesses};
+use crate::backend::{DeviceMemory, Job, Load, Witnesses};
 use crate::error::{Error, Result};
 use crate::groth16::{Counts, G1Section, Parameters, ProofParts};
 use crate::pipeline::{Control, Stage};
@@ -140,6 +140,20 @@ impl Resident {
         staging + self.ring.as_ref().map_or(0, Ring::bytes) as u64
     }
 
+    /// What the device's memory is used for, by the plan.
+    pub fn device_uses(&self) -> DeviceMemory {
+        self.work.as_ref().map_or_else(DeviceMemory::default, |Work { plan, .. }| DeviceMemory {
+            tables: plan.demand.tables,
+            bases: plan.resident_bytes(),
+            proofs: plan.memory_bytes() as u64,
+        })
+    }
+
+    /// Whether there are bases that were made and not read.
+    pub fn has_made_bases(&self) -> bool {
+        self.bases.as_ref().is_some_and(Bases::were_made)
+    }
+
     fn load_bases(&mut self, gpu: &Gpu, wanted: &Wanted<'_>, plan: &MemoryPlan, control: &Control) -> Result<()> {
         // Freed before the next ones are read: two sets need not fit.
         let old = self.bases.take();
@@ -236,8 +250,9 @@ fn entries(r1cs: &dyn Constraints) -> [usize; 2] {
 }
 
 impl Work {
+    /// Also for fewer witnesses than it was planned for: whole proofs and parts of proofs take turns.
     fn is_for(&self, r1cs: &dyn Constraints, group: usize) -> bool {
-        self.plan.demand.sizes == Sizes::of(r1cs) && self.entries == entries(r1cs) && self.plan.group == group
+        self.plan.demand.sizes == Sizes::of(r1cs) && self.entries == entries(r1cs) && self.plan.group >= group
     }
 
     fn new(gpu: &Gpu, tables: &HostTables<'_>, entries: [usize; 2], plan: MemoryPlan) -> Result<Self> {

@@ -1,6 +1,7 @@
 //! bench batch: many proofs at once, as a node asks for them.
 
 mod plot;
+mod release;
 mod watch;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use crate::input::read_c1;
 use crate::output::{ms, Output, OutputFile};
 use crate::usage::{peak_memory, processor_seconds};
 use crate::SectorArgs;
+use release::Releases;
 use watch::{reset_peak_memory, Busy, Watch};
 
 #[derive(Debug, Args)]
@@ -45,6 +47,11 @@ pub struct BatchArgs {
     /// How many proofs to make for each of these numbers, after one that loads what later ones keep
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     proofs: u32,
+    /// Give all memory of GPUs back every so many seconds while proofs are made, and say how long that takes; an
+    /// interrupted proof begins anew, so that none is ever made if this is shorter than a proof with the loading of its
+    /// parameters (or their making, with --insecure-seed)
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    release_every: Option<Duration>,
     /// Draw how busy devices are and how many calls wait, over time, as an SVG picture
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
@@ -85,6 +92,7 @@ struct Point {
     device_peak: u64,
     busy: Vec<Busy>,
     watched: Watch,
+    releases: Option<Releases>,
 }
 
 impl Point {
@@ -143,6 +151,7 @@ impl Point {
             "devices": devices,
             "host_peak_mib": self.host_peak,
             "device_peak_bytes": self.device_peak,
+            "releases": self.releases.as_ref().map(Releases::json),
         })
     }
 }
@@ -178,8 +187,11 @@ pub fn run(args: &BatchArgs, prover: &Prover, control: &Control, output: &Output
     output.row(HEAD)?;
     let mut points = Vec::new();
     for &concurrency in &args.concurrency {
-        let point = measure(&work, concurrency, args.proofs, control)?;
+        let point = measure(&work, concurrency, args, control)?;
         output.row(&point.row())?;
+        if let Some(releases) = &point.releases {
+            output.row(&releases.row(point.calls.len()))?;
+        }
         points.push(point);
     }
     if let Some(file) = plot {
@@ -222,8 +234,18 @@ fn insecure(
     prover.insecure_gpu(size, seed, &device, &control.fresh_times()).map(Some)
 }
 
-/// Lets so many callers ask for proofs until there are `proofs` of them.
-fn measure(work: &Work<'_>, concurrency: u32, proofs: u32, control: &Control) -> Result<Point> {
+/// Reads a time as `20` or `0.5`.
+fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if time >= Duration::from_millis(1) => Ok(time),
+        _ => Err("out of all proportion".into()),
+    }
+}
+
+/// Lets so many callers ask for proofs until there are as many as are wanted.
+fn measure(work: &Work<'_>, concurrency: u32, args: &BatchArgs, control: &Control) -> Result<Point> {
+    let proofs = args.proofs;
     reset_peak_memory();
     let trace = Trace::new();
     let (next, made) = (AtomicU32::new(0), Mutex::new(Vec::new()));
@@ -241,10 +263,12 @@ fn measure(work: &Work<'_>, concurrency: u32, proofs: u32, control: &Control) ->
         }
     };
     let (begin, worked) = (Instant::now(), processor_seconds());
-    let mut wall = Duration::ZERO;
+    let (mut wall, mut releases) = (Duration::ZERO, None);
     let watched = Watch::during(work.prover, begin, || {
-        thread::scope(|scope| (0..concurrency.min(proofs)).for_each(|_| drop(scope.spawn(caller))));
-        wall = begin.elapsed();
+        releases = Releases::during(work.prover, args.release_every, || {
+            thread::scope(|scope| (0..concurrency.min(proofs)).for_each(|_| drop(scope.spawn(caller))));
+            wall = begin.elapsed();
+        });
     });
     let processor = worked.and_then(|worked| Some(processor_seconds()? - worked));
     let made = made.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -263,5 +287,20 @@ fn measure(work: &Work<'_>, concurrency: u32, proofs: u32, control: &Control) ->
         device_peak: made.iter().map(|(_, proof)| proof.device_memory).max().unwrap_or(0).max(watched.device_peak()),
         busy: Busy::of_devices(&trace.to_json()),
         watched,
+        releases,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_seconds_and_parts_of_them() {
+        assert_eq!(seconds("20"), Ok(Duration::from_secs(20)));
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for wrong in ["", "x", "0", "-1", "1e300", "nan", "inf", "0.0001"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
 }
