@@ -149,8 +149,14 @@ impl Shape {
         self.entries() / (self.cap * GIANT) + 1
     }
 
-    fn tasks(&self) -> usize {
+    /// Places of sums: of buckets, and behind them of parts.
+    fn sums(&self) -> usize {
         self.buckets() + self.parts()
+    }
+
+    /// Tasks, at most: beside one for each bucket only those of `cap` entries.
+    fn tasks(&self) -> usize {
+        self.buckets() + self.entries() / self.cap
     }
 
     /// Which of two kernels.
@@ -190,8 +196,8 @@ impl<C: DeviceCurve> Scratch<C> {
         let (bins, parts) = (shape.all_bins(), shape.parts_of_bins());
         let slots = shape.tasks();
         let (affine, xyzz) = match shape.rows {
-            true => (arena.take(slots), Span::none(0)),
-            false => (Span::none(0), arena.take(slots)),
+            true => (arena.take(shape.sums()), Span::none(0)),
+            false => (Span::none(0), arena.take(shape.sums())),
         };
         let starts = arena.take(shape.buckets() + 1);
         let bin_starts = if shape.low == 0 { starts } else { arena.take(bins + 1) };
