@@ -5,7 +5,8 @@
 // upper bits of the bucket into bins, then sort each bin by the lower bits in shared memory. Afterwards buckets are cut
 // into tasks of bounded length, which are ordered by length so that the lanes of a warp end together.
 //
-// An entry is a point's index, with the top bit set where the point is subtracted.
+// An entry is a point's index, with the top bit set where the point is subtracted. Where points come in pieces, a
+// bucket's sum so far is the first of its points.
 #include "msm.cuh"
 
 namespace {
@@ -113,6 +114,9 @@ struct Step {
 };
 
 constexpr uint32_t NO_KEY = 0xffffffff;
+
+// Instead of the entry of the first bucket's sum so far.
+constexpr uint32_t NOTHING_KEPT = 0xffffffff;
 
 // Puts up to TILE pairs of entry and key into their bins: `cursors` says where each bin goes on. The pairs keep the
 // bits below `shift`; where there are none, bare entries are written.
@@ -239,16 +243,19 @@ KERNEL(THREADS, 2, msm_part,
 }
 
 // Sorts each bin by its lower bits; a block does one bin. starts[bucket] is where a bucket's entries begin. Bins of up
-// to `room` entries are put in order in shared memory.
+// to `room` entries are put in order in shared memory. Unless `kept` is NOTHING_KEPT every bucket gets one entry more,
+// before its others: kept + bucket.
 KERNEL(THREADS, 2, msm_sort_bins,
        (uint32_t *sorted, uint32_t *starts, const uint2 *pairs, const uint32_t *bin_starts, uint32_t shift,
-        uint32_t all_bins, uint32_t room)) {
+        uint32_t all_bins, uint32_t room, uint32_t kept)) {
     DYNAMIC_SHARED(uint32_t, cursor);
     uint32_t buckets = 1u << shift, begin = bin_starts[blockIdx.x], end = bin_starts[blockIdx.x + 1];
-    uint32_t *staged = cursor + buckets;
-    bool fits = end - begin <= room;
+    uint32_t first_bucket = blockIdx.x << shift, more = kept != NOTHING_KEPT;
+    uint32_t *staged = cursor + buckets, *out = sorted + begin + more * first_bucket;
+    uint32_t length = end - begin + more * buckets;
+    bool fits = length <= room;
     for (uint32_t b = threadIdx.x; b < buckets; b += THREADS)
-        cursor[b] = 0;
+        cursor[b] = more;
     __syncthreads();
     for (uint32_t i = begin + threadIdx.x; i < end; i += THREADS)
         atomicAdd(&cursor[pairs[i].y], 1u);
@@ -259,8 +266,10 @@ KERNEL(THREADS, 2, msm_sort_bins,
     uint32_t running = block_scan(sum, total);
     for (uint32_t b = first; b < first + share && b < buckets; b++) {
         uint32_t count = cursor[b];
-        starts[((uint64_t)blockIdx.x << shift) + b] = begin + running;
-        cursor[b] = running;
+        starts[first_bucket + b] = begin + more * first_bucket + running;
+        if (more != 0)
+            (fits ? staged : out)[running] = kept + first_bucket + b;
+        cursor[b] = running + more;
         running += count;
     }
     __syncthreads();
@@ -270,14 +279,14 @@ KERNEL(THREADS, 2, msm_sort_bins,
         if (fits)
             staged[place] = pair.x;
         else
-            sorted[begin + place] = pair.x;
+            out[place] = pair.x;
     }
     __syncthreads();
     if (fits)
-        for (uint32_t i = threadIdx.x; i < end - begin; i += THREADS)
-            sorted[begin + i] = staged[i];
+        for (uint32_t i = threadIdx.x; i < length; i += THREADS)
+            out[i] = staged[i];
     if (blockIdx.x + 1 == all_bins && threadIdx.x == 0)
-        starts[(uint64_t)all_bins << shift] = end;
+        starts[all_bins << shift] = end + more * (all_bins << shift);
 }
 
 // How many tasks of each length the buckets give: lengths[1..cap], zero before. Longer buckets are cut.
@@ -314,10 +323,10 @@ KERNEL(THREADS, 1, msm_task_starts, (uint32_t *cursors, Counters *counters, cons
         counters->tasks = total;
 }
 
-// The tasks of buckets that need no cutting, and a list of those that do.
+// The tasks of buckets that need no cutting, and a list of those that do. Sums of parts are put behind `first_part`.
 KERNEL(THREADS, 2, msm_tasks,
        (Tasks tasks, LongBucket *longs, uint32_t *giants, Counters *counters, uint32_t *cursors, const uint32_t *starts,
-        uint32_t buckets, uint32_t cap)) {
+        uint32_t buckets, uint32_t cap, uint32_t first_part)) {
     DYNAMIC_SHARED(uint32_t, places);
     // Each round of a block takes one bucket a thread, and reserves places for all of them at once.
     for (uint32_t base = blockIdx.x * THREADS; base < buckets; base += gridDim.x * THREADS) {
@@ -348,7 +357,7 @@ KERNEL(THREADS, 2, msm_tasks,
             item.start = start;
             item.length = length;
             item.parts = parts;
-            item.sums = buckets + atomicAdd(&counters->parts, parts);
+            item.sums = first_part + atomicAdd(&counters->parts, parts);
             item.whole_place = atomicAdd(&cursors[cap], whole);
             item.rest_place = rest != 0 ? atomicAdd(&cursors[rest], 1u) : 0;
             uint32_t index = atomicAdd(&counters->longs, 1u);

@@ -423,7 +423,7 @@ template <class F> struct Chunk {
     Xyzz<F> sum, weighted;
 };
 
-// Chunks of `size` buckets. Buckets without entries were never written.
+// Chunks of `size` buckets. Buckets without entries were never written, where there are `starts`.
 template <class F, class Point>
 DEVICE void reduce_buckets(Chunk<F> *chunks, const Point *sums, const uint32_t *starts, uint32_t buckets,
                            uint32_t size) {
@@ -431,11 +431,11 @@ DEVICE void reduce_buckets(Chunk<F> *chunks, const Point *sums, const uint32_t *
     if (chunk >= buckets / size)
         return;
     Chunk<F> result = {Xyzz<F>::infinity(), Xyzz<F>::infinity()};
-    uint32_t end = starts[(chunk + 1) * size];
+    uint32_t end = starts == nullptr ? 0 : starts[(chunk + 1) * size];
 #pragma unroll 1
     for (uint32_t i = size; i-- > 0;) {
-        uint32_t bucket = chunk * size + i, start = starts[bucket];
-        if (start != end)
+        uint32_t bucket = chunk * size + i, start = starts == nullptr ? 0 : starts[bucket];
+        if (starts == nullptr || start != end)
             result.sum.add(sums[bucket]);
         end = start;
         result.weighted.add(result.sum);

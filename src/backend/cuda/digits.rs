@@ -1,5 +1,7 @@
 //! How scalars are cut into windows of signed digits.
 
+use std::ops::Range;
+
 use super::gpu::Plain;
 
 /// Scalars above r / 2 are negated, which leaves 254 bits; one more for the sign of the top digit.
@@ -54,6 +56,21 @@ impl Windows {
         self.bits + u32::from(window < self.wide)
     }
 
+    /// Windows of the same width: the wider ones, and the others.
+    pub fn alike(&self) -> impl Iterator<Item = Range<u32>> {
+        [0..self.wide, self.wide..self.count].into_iter().filter(|windows| !windows.is_empty())
+    }
+
+    /// Buckets of window `window`: one for each size of a digit from 1 on.
+    pub fn buckets(&self, window: u32) -> usize {
+        1 << (self.width(window) - 1)
+    }
+
+    /// Buckets of the windows before window `window`.
+    pub fn buckets_before(&self, window: u32) -> usize {
+        (0..window).map(|window| self.buckets(window)).sum()
+    }
+
     /// The digits of the windows `first .. first + count`.
     pub fn plan(&self, first: u32, count: u32) -> DigitPlan {
         let mut rounding = [0u32; 8];
@@ -78,6 +95,12 @@ mod tests {
             let bits: u32 = (0..windows.count).map(|window| windows.width(window)).sum();
             assert_eq!(bits, SCALAR_BITS, "{windows:?}");
             assert!((0..windows.count).all(|window| windows.width(window) <= windows.widest()));
+            let alike: Vec<u32> = windows.alike().flatten().collect();
+            assert_eq!(alike, (0..windows.count).collect::<Vec<_>>());
+            assert!(windows.alike().all(|mut alike| {
+                let width = windows.width(alike.start);
+                alike.all(|window| windows.width(window) == width)
+            }));
         }
         let counts: Vec<_> = Windows::all().map(|windows| windows.count).collect();
         assert_eq!((counts.first(), counts.last()), (Some(&11), Some(&63)));

@@ -128,6 +128,20 @@ impl Chunks<'_> {
         queue_use(bases)?;
         self.compute.record(&self.turns.used[turn])
     }
+
+    /// As [`Chunks::bring`], of bases that are on the device: for a use that wants them where chunks are.
+    pub fn copy<C: DeviceCurve>(
+        &mut self,
+        from: Span<C::Affine>,
+        queue_use: impl FnOnce(Span<C::Affine>) -> Result<()>,
+    ) -> Result<()> {
+        // Not where the next range will come, which may be on its way meanwhile.
+        let turn = (self.turns.next + 1) % CHUNKS;
+        let bases = self.buffers[turn].slice(..from.bytes()).cast();
+        self.compute.copy(bases, from)?;
+        queue_use(bases)?;
+        self.compute.record(&self.turns.used[turn])
+    }
 }
 
 impl Drop for Chunks<'_> {

@@ -8,7 +8,8 @@
 //!
 //! Memory of a proof, beside bases and tables: packed witnesses and results, and three vectors of field elements. Two of
 //! these are free while sums are made, and hold the chunks and the sums' scratch then; in the third are the scalars of the
-//! sum over h, and after that what the other sums take from the witnesses.
+//! sum over h, and after that what the other sums take from the witnesses. Where h comes in pieces, the sums of the buckets
+//! are part of that scratch, from the first piece of a witness to its last.
 
 use std::fmt;
 use std::ops::Range;
@@ -21,7 +22,7 @@ use super::queries::MAX_WITNESSES;
 use super::quotient::Quotient;
 use super::shape::{HostTables, Sizes};
 use super::summary::PlannedBases;
-use super::sums::{KeyResult, KeySums, Msm};
+use super::sums::{KeyResult, KeySums, Msm, PiecewiseMsm, POINTS_APART};
 use super::witness::DeviceWitness;
 use crate::error::{Error, Result};
 use crate::groth16::{Counts, G1Section};
@@ -35,7 +36,7 @@ const MOST_CHUNKS: usize = 1 << 10;
 /// Chunks begin at multiples of this many points.
 const CHUNK_UNIT: usize = 32;
 
-/// A part of h that is shorter than a chunk over this is not worth a sum of its own.
+/// A part of h that is shorter than a chunk over this is not worth a piece of its own.
 const SHORTEST_PREFIX: usize = 8;
 
 /// Chunks on the device: one is summed while the other one comes.
@@ -159,16 +160,25 @@ impl Residency {
     }
 }
 
-/// A part of a sum.
-pub(super) struct Piece<S> {
+/// How the sum over h is made.
+pub(super) enum PlanH {
+    /// At once.
+    Whole(Msm<G1>),
+    /// Piece by piece, with the bases of each: all of them stay on the device, or none. They are brought to a chunk in either
+    /// case.
+    Pieces { ranges: Vec<Range<usize>>, sum: PiecewiseMsm<G1> },
+}
+
+/// A part of a sum by keys.
+pub(super) struct Piece<C: DeviceCurve> {
     /// Its bases: all of them stay on the device, or none.
     pub range: Range<usize>,
-    pub sum: S,
+    pub sum: KeySums<C>,
 }
 
 /// How the sums over one of l, a, b are made.
 pub(super) struct QueryPlan<C: DeviceCurve> {
-    pub pieces: Vec<Piece<KeySums<C>>>,
+    pub pieces: Vec<Piece<C>>,
     pub full: Msm<C>,
     /// Whether the bases are streamed: those of full-width variables are picked from the chunks then.
     pub streamed: bool,
@@ -191,7 +201,7 @@ pub(super) struct MemoryPlan {
     pub residency: Residency,
     /// Points in G1 of a chunk, at most.
     pub chunk: usize,
-    pub h: Vec<Piece<Msm<G1>>>,
+    pub h: PlanH,
     pub l: QueryPlan<G1>,
     pub a: QueryPlan<G1>,
     pub b_g1: QueryPlan<G1>,
@@ -203,8 +213,8 @@ pub(super) struct Slots {
     pub witnesses: Vec<DeviceWitness>,
     /// For each witness the quotient's highest coefficient, which is zero.
     pub top: Vec<Span<Words>>,
-    /// For each witness and piece.
-    pub sum_h: Vec<Vec<Span<<G1 as DeviceCurve>::Xyzz>>>,
+    /// For each witness, the sums that the reduction leaves.
+    pub sum_h: Vec<Span<<G1 as DeviceCurve>::Xyzz>>,
     pub l: QueryOut<G1>,
     pub a: QueryOut<G1>,
     pub b_g1: QueryOut<G1>,
@@ -222,23 +232,55 @@ pub(super) struct Slots {
     pub scratch: Span<u8>,
 }
 
-/// The parts of `len` bases of which so many stay, in chunks of about the same size where they do not.
-fn cut(len: usize, resident: usize, chunk: usize) -> Vec<Range<usize>> {
-    let mut ranges = Vec::new();
-    if resident > 0 || len == 0 {
-        ranges.push(0..resident);
+/// The parts of a range of bases, of about the same size and no longer than a chunk; one if there is nothing.
+fn cut(bases: Range<usize>, chunk: usize) -> Vec<Range<usize>> {
+    let count = bases.len().div_ceil(chunk).max(1);
+    let size = bases.len().div_ceil(count).next_multiple_of(CHUNK_UNIT);
+    let begins = (0..count).map(|part| bases.start + part * size);
+    begins.map(|begin| begin..(begin + size).min(bases.end)).collect()
+}
+
+impl PlanH {
+    /// For `len` bases of which so many stay.
+    fn new(means: &Means, len: usize, resident: usize, chunk: usize, scratch: usize) -> Self {
+        let mut ranges = cut(resident..len, chunk);
+        if resident == len || (resident == 0 && ranges.len() == 1) {
+            return PlanH::Whole(Msm::new(means.limits, len, 1, scratch));
+        }
+        if resident > 0 {
+            ranges.splice(..0, cut(0..resident, chunk));
+        }
+        let lengths: Vec<usize> = ranges.iter().map(Range::len).collect();
+        PlanH::Pieces { sum: PiecewiseMsm::new(means.limits, &lengths, scratch), ranges }
     }
-    if resident < len {
-        let count = (len - resident).div_ceil(chunk);
-        let size = (len - resident).div_ceil(count).next_multiple_of(CHUNK_UNIT);
-        ranges.extend((resident..len).step_by(size).map(|begin| begin..(begin + size).min(len)));
+
+    fn result_len(&self) -> usize {
+        match self {
+            PlanH::Whole(sum) => sum.result_len(),
+            PlanH::Pieces { sum, .. } => sum.result_len(),
+        }
     }
-    ranges
+
+    fn scratch_bytes(&self) -> usize {
+        match self {
+            PlanH::Whole(sum) => sum.scratch_bytes(),
+            PlanH::Pieces { sum, .. } => sum.scratch_bytes(),
+        }
+    }
+
+    /// Bytes of the largest chunk of `len` bases of which so many stay.
+    fn chunk_bytes(&self, len: usize, resident: usize) -> usize {
+        let longest = match self {
+            PlanH::Whole(_) => len - resident,
+            PlanH::Pieces { ranges, .. } => ranges.iter().map(Range::len).fold(0, usize::max),
+        };
+        longest * G1_BYTES
+    }
 }
 
 impl<C: DeviceCurve> QueryPlan<C> {
     fn new(means: &Means, demand: QueryDemand, resident: bool, chunk: usize, group: usize, scratch: usize) -> Self {
-        let ranges = cut(demand.bases, if resident { demand.bases } else { 0 }, chunk);
+        let ranges = cut(0..demand.bases, if resident { usize::MAX } else { chunk });
         let piece = |range: Range<usize>| Piece { sum: KeySums::new(means.limits, range.len(), group as u32), range };
         QueryPlan {
             pieces: ranges.into_iter().map(piece).collect(),
@@ -325,7 +367,6 @@ impl MemoryPlan {
     }
 
     fn with(demand: Demand, group: usize, means: &Means, residency: Residency, chunk: usize, scratch: usize) -> Self {
-        let piece = |range: Range<usize>| Piece { sum: Msm::new(means.limits, range.len(), 1, scratch), range };
         let Demand { l, a, b, .. } = demand;
         // Points in G2 are twice as long.
         let chunk_g2 = (chunk / 2).max(CHUNK_UNIT);
@@ -334,7 +375,7 @@ impl MemoryPlan {
             group,
             residency,
             chunk,
-            h: cut(demand.h(), residency.h, chunk).into_iter().map(piece).collect(),
+            h: PlanH::new(means, demand.h(), residency.h, chunk, scratch),
             l: QueryPlan::new(means, l, residency.l, chunk, group, scratch),
             a: QueryPlan::new(means, a, residency.a, chunk, group, scratch),
             b_g1: QueryPlan::new(means, b, residency.b_g1, chunk, group, scratch),
@@ -369,7 +410,7 @@ impl MemoryPlan {
             let plan = again(Residency { h: prefix, ..self.residency });
             match plan.device_bytes().saturating_sub(means.device) {
                 0 => return plan,
-                // Its sum takes scratch too.
+                // Its part of the sum takes scratch too.
                 over => spare = ((prefix * G1_BYTES) as u64).saturating_sub(over),
             }
         }
@@ -406,18 +447,18 @@ impl MemoryPlan {
 
     fn scratch_bytes(&self) -> usize {
         let MemoryPlan { h, l, a, b_g1, b_g2, .. } = self;
-        let h = h.iter().map(|piece| piece.sum.scratch_bytes()).max().unwrap_or(0);
-        [h, l.scratch_bytes(), a.scratch_bytes(), b_g1.scratch_bytes(), b_g2.scratch_bytes()]
+        [h.scratch_bytes(), l.scratch_bytes(), a.scratch_bytes(), b_g1.scratch_bytes(), b_g2.scratch_bytes()]
             .into_iter()
             .fold(0, usize::max)
     }
 
     /// Bytes of each chunk, or 0.
     fn chunk_bytes(&self) -> usize {
-        let streamed = self.h.iter().filter(|piece| piece.range.end > self.residency.h);
-        let h = streamed.map(|piece| piece.range.len() * G1_BYTES).max().unwrap_or(0);
-        let MemoryPlan { l, a, b_g1, b_g2, .. } = self;
-        [h, l.chunk_bytes(), a.chunk_bytes(), b_g1.chunk_bytes(), b_g2.chunk_bytes()].into_iter().fold(0, usize::max)
+        let MemoryPlan { h, l, a, b_g1, b_g2, .. } = self;
+        let h = h.chunk_bytes(self.demand.h(), self.residency.h);
+        let longest = [h, l.chunk_bytes(), a.chunk_bytes(), b_g1.chunk_bytes(), b_g2.chunk_bytes()];
+        // A sum in pieces wants its bases so far from the scratch behind them.
+        longest.into_iter().fold(0, usize::max).next_multiple_of(POINTS_APART)
     }
 
     fn chunks_bytes(&self) -> usize {
@@ -453,8 +494,7 @@ impl MemoryPlan {
             .fold(0, usize::max);
         let witnesses = (0..group).map(|_| DeviceWitness::new(arena.take(sizes.witness_words()), sizes)).collect();
         let top = (0..group).map(|_| arena.take(1)).collect();
-        let sum_h =
-            (0..group).map(|_| self.h.iter().map(|piece| arena.take(piece.sum.result_len())).collect()).collect();
+        let sum_h = (0..group).map(|_| arena.take(self.h.result_len())).collect();
         let [l, a, b_g1] = [l, a, b_g1].map(|query| query.carve(arena, group));
         let b_g2 = b_g2.carve(arena, group);
         let (scalars_h, (keys, scalars, picked)) = arena.either(
@@ -553,7 +593,9 @@ impl fmt::Display for MemoryPlan {
         if self.is_streaming() {
             write!(f, ", in chunks of {}", self.chunk)?;
         }
-        let sum = |piece: &Piece<Msm<G1>>| format!("{} points, {}", piece.range.len(), piece.sum);
-        write!(f, "; sums over h: {}", self.h.iter().map(sum).collect::<Vec<_>>().join("; "))
+        match &self.h {
+            PlanH::Whole(sum) => write!(f, "; sum over h: {sum}"),
+            PlanH::Pieces { sum, .. } => write!(f, "; sum over h: {sum}"),
+        }
     }
 }

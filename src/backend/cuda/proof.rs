@@ -8,12 +8,14 @@ use std::time::Instant;
 
 use super::arena::Arena;
 use super::bases::Bases;
-use super::curves::{DeviceCurve, G1};
+use super::curves::{DeviceCurve, G1Words, G1};
 use super::feed::{Chunks, Fed, Feed, Turns};
 use super::feeder::{Feeder, Ring};
 use super::gpu::{Buffer, Gpu, Span, Stream, Words};
 use super::host_bases::{HostBases, HostFeed};
-use super::memory_plan::{Demand, Means, MemoryPlan, QueryOut, QueryPlan, Residency, Slots, LARGEST_CHUNK, STAGINGS};
+use super::memory_plan::{
+    Demand, Means, MemoryPlan, PlanH, QueryOut, QueryPlan, Residency, Slots, LARGEST_CHUNK, STAGINGS,
+};
 use super::ntt::Layout;
 use super::queries::{Query, MAX_WITNESSES};
 use super::quotient::Quotient;
@@ -326,12 +328,7 @@ impl Work {
                 source.open()
             })?;
             steps.queue(Stage::SumH, partition, || {
-                plan.h.iter().zip(&slots.sum_h[index]).try_for_each(|(piece, &out)| {
-                    let scalars = scalars.slice(piece.range.clone());
-                    source.bring::<G1>(G1Section::H, bases.h.span(), piece.range.clone(), |bases| {
-                        piece.sum.queue(stream, bases, scalars, None, slots.scratch, out)
-                    })
-                })
+                plan.h.queue(stream, &mut source, bases.h.span(), scalars, slots.scratch, slots.sum_h[index])
             })?;
         }
         let witnesses = &slots.witnesses[..witnesses.len()];
@@ -367,9 +364,7 @@ impl Work {
         let b_g1 = plan.b_g1.finish(stream, &slots.b_g1, witnesses)?;
         let b_g2 = plan.b_g2.finish(stream, &slots.b_g2, witnesses)?;
         let part = |index: usize| {
-            let pieces = plan.h.iter().zip(&slots.sum_h[index]);
-            let sums = pieces.map(|(piece, out)| Ok(piece.sum.finish(&read(stream, *out)?)));
-            let h = sums.sum::<Result<_>>()?;
+            let h = plan.h.finish(&read(stream, slots.sum_h[index])?);
             Ok(ProofParts { h, l: l[index], a: a[index], b_g1: b_g1[index], b_g2: b_g2[index] })
         };
         (0..witnesses).map(part).collect()
@@ -402,9 +397,59 @@ impl Source<'_> {
         chunks.bring::<C>(section, range, queue_use)
     }
 
+    /// As [`Source::bring`], to a chunk also if they stay.
+    fn bring_to_chunk<C: Fed>(
+        &mut self,
+        section: G1Section,
+        resident: Span<C::Affine>,
+        range: Range<usize>,
+        queue_use: impl FnOnce(Span<C::Affine>) -> Result<()>,
+    ) -> Result<()> {
+        match &mut self.chunks {
+            Some(chunks) if range.end <= resident.len() => chunks.copy::<C>(resident.slice(range), queue_use),
+            _ => self.bring::<C>(section, resident, range, queue_use),
+        }
+    }
+
     /// Fails unless all that came was good.
     fn finish(&mut self) -> Result<()> {
         self.chunks.as_mut().map_or(Ok(()), |chunks| chunks.feed.finish())
+    }
+}
+
+impl PlanH {
+    /// Queues the sum over h, of which the first bases are `resident`.
+    fn queue(
+        &self,
+        stream: &Stream,
+        source: &mut Source<'_>,
+        resident: Span<G1Words>,
+        scalars: Span<Words>,
+        scratch: Span<u8>,
+        out: Span<<G1 as DeviceCurve>::Xyzz>,
+    ) -> Result<()> {
+        match self {
+            PlanH::Whole(sum) => source.bring::<G1>(G1Section::H, resident, 0..scalars.len(), |bases| {
+                sum.queue(stream, bases, scalars, None, scratch, out)
+            }),
+            PlanH::Pieces { ranges, sum } => {
+                for (index, range) in ranges.iter().enumerate() {
+                    let scalars = scalars.slice(range.clone());
+                    source.bring_to_chunk::<G1>(G1Section::H, resident, range.clone(), |bases| {
+                        sum.add(stream, index, bases, scalars, scratch)
+                    })?;
+                }
+                sum.reduce(stream, scratch, out)
+            }
+        }
+    }
+
+    /// The sum from what was left of it.
+    fn finish(&self, result: &[<G1 as DeviceCurve>::Xyzz]) -> <G1 as DeviceCurve>::Projective {
+        match self {
+            PlanH::Whole(sum) => sum.finish(result),
+            PlanH::Pieces { sum, .. } => sum.finish(result),
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Sums of points on the device: multi-scalar multiplications, and sums of points by a small key.
 //!
 //! Both put points into buckets and sum each bucket. A multiplication has a bucket for each digit of each window, and
-//! reduces them to one point a window; a sum by keys has one bucket a key and returns their sums.
+//! reduces them to one point a window; a sum by keys has one bucket a key and returns their sums. A multiplication whose
+//! points come in pieces keeps the sums of its buckets from piece to piece.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +12,7 @@ use group::Group;
 
 use super::arena::Arena;
 use super::curves::DeviceCurve;
-use super::digits::Windows;
+use super::digits::{DigitPlan, Windows};
 use super::gpu::{args, Limits, Plain, Span, Stream, Words};
 use crate::error::Result;
 
@@ -22,6 +23,8 @@ const GIANT: usize = 8192;
 const SPLIT: u32 = 256;
 const TASK_SPLIT: u32 = 32;
 const JOIN_THREADS: u32 = 128;
+const SIGN: u32 = 1 << 31;
+const NOTHING_KEPT: u32 = u32::MAX;
 
 /// Bits of a bucket that one partition can tell apart: with more, a block's part gives too few entries a bin.
 const ONE_STEP_BITS: u32 = 10;
@@ -46,7 +49,7 @@ const LAST_BITS: u32 = 12;
 /// Tasks a thread from which on batched affine additions win over one accumulator a task.
 const ROWS_FROM: usize = 24;
 
-/// .. and how many a thread should have, where there is a choice: an inversion costs as much as some ten additions.
+/// .. and how many a thread should have, where there is a choice.
 const TASKS_A_THREAD: usize = 85;
 
 /// What sums cost on an H200, in the products of coordinates that it can make meanwhile: adding a point to a bucket, and
@@ -98,6 +101,8 @@ pub(super) struct Shape {
     cap: usize,
     /// Batched affine additions; one XYZZ accumulator a task otherwise.
     rows: bool,
+    /// The sums are not in scratch but where those so far are, which are added to.
+    kept: bool,
 }
 
 impl Shape {
@@ -116,11 +121,22 @@ impl Shape {
         } else {
             (LATER_BITS, LATER_BITS)
         };
-        let mut shape = Shape { positions, windows, window_buckets, bins: 0, middle, low, cap, rows: false };
+        let mut shape =
+            Shape { positions, windows, window_buckets, bins: 0, middle, low, cap, rows: false, kept: false };
         shape.set_steps(middle, low);
         let tasks = (shape.buckets() + shape.entries() / cap).min(shape.entries());
         shape.rows = tasks >= ROWS_FROM * threads;
         shape
+    }
+
+    /// With sums that are kept: affine ones, which are entries like all others.
+    fn keeping(mut self) -> Self {
+        (self.rows, self.kept) = (true, true);
+        if self.low == 0 {
+            // Only the sort of bins adds entries.
+            self.set_steps(0, 1);
+        }
+        self
     }
 
     fn set_steps(&mut self, middle: u32, low: u32) {
@@ -151,9 +167,14 @@ impl Shape {
         self.positions * self.windows as usize
     }
 
+    /// Entries of all buckets, with the sums so far.
+    fn listed(&self) -> usize {
+        self.entries() + if self.kept { self.buckets() } else { 0 }
+    }
+
     /// Buckets that are cut have more than `cap` entries each.
     fn longs(&self) -> usize {
-        self.entries() / self.cap + 1
+        self.listed() / self.cap + 1
     }
 
     /// .. and give a task for each `cap` entries, and one for the rest.
@@ -162,11 +183,17 @@ impl Shape {
     }
 
     fn giants(&self) -> usize {
-        self.entries() / (self.cap * GIANT) + 1
+        self.listed() / (self.cap * GIANT) + 1
     }
 
-    fn tasks(&self) -> usize {
+    /// Places of sums: of buckets, and behind them of parts.
+    fn sums(&self) -> usize {
         self.buckets() + self.parts()
+    }
+
+    /// Tasks, at most: beside one for each bucket only those of `cap` entries.
+    fn tasks(&self) -> usize {
+        self.buckets() + self.listed() / self.cap
     }
 
     /// Which of two kernels.
@@ -193,7 +220,8 @@ struct Scratch<C: DeviceCurve> {
     tasks: [Span<u32>; 3],
     longs: Span<LongBucket>,
     giants: Span<u32>,
-    /// Sums of buckets, then of parts: affine or XYZZ.
+    /// Sums of buckets, and from place `first_part` on those of parts: affine or XYZZ.
+    first_part: u32,
     affine: Span<C::Affine>,
     xyzz: Span<C::Xyzz>,
     running: Span<C::Affine>,
@@ -205,9 +233,10 @@ impl<C: DeviceCurve> Scratch<C> {
     fn carve(shape: &Shape, arena: &mut Arena) -> Self {
         let (bins, parts) = (shape.all_bins(), shape.parts_of_bins());
         let slots = shape.tasks();
-        let (affine, xyzz) = match shape.rows {
-            true => (arena.take(slots), Span::none(0)),
-            false => (Span::none(0), arena.take(slots)),
+        let (affine, xyzz) = match (shape.kept, shape.rows) {
+            (true, _) => (Span::none(0), Span::none(0)),
+            (false, true) => (arena.take(shape.sums()), Span::none(0)),
+            (false, false) => (Span::none(0), arena.take(shape.sums())),
         };
         let starts = arena.take(shape.buckets() + 1);
         let bin_starts = if shape.low == 0 { starts } else { arena.take(bins + 1) };
@@ -218,7 +247,7 @@ impl<C: DeviceCurve> Scratch<C> {
         let rows = if shape.rows { slots.next_multiple_of(32) } else { 0 };
         let rows = |arena: &mut Arena| (arena.take(rows), arena.take(rows.div_ceil(2)));
         let pairs = |arena: &mut Arena, wanted: bool| arena.take(if wanted { shape.entries() } else { 0 });
-        let (first, sorted) = arena.either(|arena| pairs(arena, shape.middle > 0), |arena| arena.take(shape.entries()));
+        let (first, sorted) = arena.either(|arena| pairs(arena, shape.middle > 0), |arena| arena.take(shape.listed()));
         let (last, (running, prefix)) = arena.either(|arena| pairs(arena, shape.low > 0), rows);
         let pairs = if shape.middle > 0 { [first, last] } else { [last, last] };
         Scratch {
@@ -238,6 +267,7 @@ impl<C: DeviceCurve> Scratch<C> {
             tasks: [(); 3].map(|()| arena.take(slots)),
             longs: arena.take(shape.longs()),
             giants: arena.take(shape.giants()),
+            first_part: shape.buckets() as u32,
             affine,
             xyzz,
             running,
@@ -272,22 +302,31 @@ impl<C: DeviceCurve> Buckets<C> {
         Buckets { shape, multiprocessors, row_threads: row_threads::<C>(limits), curve: PhantomData }
     }
 
-    /// Queues everything from `digits` to the sums of the buckets.
+    /// Queues everything from `digits` to the sums of the buckets. If those of the points before are to be added to them,
+    /// `kept` is the index of the first one as if it were among the points.
     fn queue(
         &self,
         stream: &Stream,
         points: Span<C::Affine>,
         digits: Span<u32>,
         indices: Option<Span<u32>>,
+        kept: Option<u32>,
         scratch: &Scratch<C>,
     ) -> Result<()> {
-        self.sort(stream, digits, indices, scratch)?;
+        self.sort(stream, digits, indices, kept, scratch)?;
         self.plan_tasks(stream, scratch)?;
         self.sum_tasks(stream, points, scratch)?;
         self.join(stream, scratch)
     }
 
-    fn sort(&self, stream: &Stream, digits: Span<u32>, indices: Option<Span<u32>>, scratch: &Scratch<C>) -> Result<()> {
+    fn sort(
+        &self,
+        stream: &Stream,
+        digits: Span<u32>,
+        indices: Option<Span<u32>>,
+        kept: Option<u32>,
+        scratch: &Scratch<C>,
+    ) -> Result<()> {
         let Shape { positions, windows, bins, middle, low, .. } = self.shape;
         let (n, all) = (positions as u64, self.shape.all_bins());
         let shift = middle + low;
@@ -310,7 +349,9 @@ impl<C: DeviceCurve> Buckets<C> {
             return Ok(());
         }
         let all = self.shape.parts_of_bins() as u32;
-        let sort = args![scratch.sorted, scratch.starts, scratch.pairs[1], scratch.part_starts, low, all, SORT_ROOM];
+        let (sorted, starts, pairs) = (scratch.sorted, scratch.starts, scratch.pairs[1]);
+        let kept = kept.unwrap_or(NOTHING_KEPT);
+        let sort = args![sorted, starts, pairs, scratch.part_starts, low, all, SORT_ROOM, kept];
         stream.launch("msm_sort_bins", all, SORT_THREADS, (4 << low) + 4 * SORT_ROOM, &sort)
     }
 
@@ -357,7 +398,8 @@ impl<C: DeviceCurve> Buckets<C> {
             scratch.task_cursors,
             scratch.starts,
             buckets,
-            cap
+            cap,
+            scratch.first_part
         ];
         stream.launch("msm_tasks", grid, SORT_THREADS, shared, &short)?;
         let long = args![tasks, scratch.longs, scratch.counters, cap];
@@ -480,12 +522,12 @@ impl<C: DeviceCurve> Msm<C> {
 
     /// The length of a set's result on the device.
     pub fn result_len(&self) -> usize {
-        self.windows() * self.window_len()
+        self.windows() * self.reduction().window_len()
     }
 
-    /// Sums that the last step of the reduction leaves of a window.
-    fn window_len(&self) -> usize {
-        self.last_bits() as usize + 2
+    /// Of all windows, narrower ones as if they were as wide as the widest.
+    fn reduction(&self) -> Reduction {
+        Reduction::new::<C>(self.limits, self.shape.buckets(), self.windows.widest() - 1, self.last_at_most)
     }
 
     /// Scratch that [`Msm::queue`] takes.
@@ -496,25 +538,11 @@ impl<C: DeviceCurve> Msm<C> {
     }
 
     fn carve(&self, arena: &mut Arena) -> MsmScratch<C> {
-        let leaves = self.shape.buckets() >> self.leaf_bits();
         MsmScratch {
             digits: arena.take(self.shape.entries()),
             buckets: Scratch::carve(&self.shape, arena),
-            chunks: [arena.take(leaves), arena.take(leaves)],
+            chunks: self.reduction().carve_chunks::<C>(self.shape.buckets(), arena),
         }
-    }
-
-    /// Buckets that a thread reduces, as bits: few enough that all multiprocessors have work.
-    fn leaf_bits(&self) -> u32 {
-        let threads = (self.limits.multiprocessors * C::OTHER_THREADS) as usize;
-        let share = self.shape.buckets() / threads;
-        share.checked_ilog2().unwrap_or(0).clamp(1, LEAF_BITS).min(self.windows.widest() - 1)
-    }
-
-    /// Chunks of a window that the last step gets, as bits.
-    fn last_bits(&self) -> u32 {
-        let chunks = self.windows.widest() - 1 - self.leaf_bits();
-        chunks.min(self.last_at_most)
     }
 
     /// Queues for each set the sum of `scalars[i] * points[indices[i]]`, or of `scalars[i] * points[i]`. Scalars are canonical
@@ -538,15 +566,17 @@ impl<C: DeviceCurve> Msm<C> {
         }
         let scratch = self.carve(&mut Arena::new(scratch));
         let all = (self.windows() * sets) as u32;
-        let each = self.window_len();
+        let each = self.reduction().window_len();
         for first in (0..all).step_by(self.batch as usize) {
             let windows = first..all.min(first + self.batch);
             let shape = Shape { windows: windows.len() as u32, ..self.shape };
             self.digits(stream, scalars, windows.clone(), scratch.digits)?;
             let buckets = Buckets::<C>::new(self.limits, shape);
-            buckets.queue(stream, points, scratch.digits, indices, &scratch.buckets)?;
+            buckets.queue(stream, points, scratch.digits, indices, None, &scratch.buckets)?;
             let out = out.slice(windows.start as usize * each..windows.end as usize * each);
-            self.reduce(stream, &shape, &scratch, out)?;
+            let (address, starts) = (Buckets::sums(&scratch.buckets), Some(scratch.buckets.starts));
+            let sums = Sums { address, kind: shape.kind(), starts };
+            self.reduction().queue::<C>(stream, sums, windows.len(), scratch.chunks, out)?;
         }
         Ok(())
     }
@@ -560,55 +590,333 @@ impl<C: DeviceCurve> Msm<C> {
             let count = windows.end.min((set + 1) * each) - first;
             let scalars = scalars.slice(set as usize * n..(set as usize + 1) * n);
             let out = out.slice((first - windows.start) as usize * n..);
-            let args = args![out, scalars, n as u64, self.windows.plan(first % each, count)];
-            stream.launch("msm_digits", n.div_ceil(256) as u32, 256, 0, &args)?;
+            queue_digits(stream, scalars, self.windows.plan(first % each, count), out)?;
             first += count;
         }
         Ok(())
     }
 
+    /// The sum of one set from what [`Msm::queue`] left of its windows.
+    pub fn finish(&self, result: &[C::Xyzz]) -> C::Projective {
+        join_windows::<C>(&self.windows, |_| self.reduction(), result)
+    }
+}
+
+/// Queues the digits that are planned, of these scalars.
+fn queue_digits(stream: &Stream, scalars: Span<Words>, plan: DigitPlan, out: Span<u32>) -> Result<()> {
+    let n = scalars.len();
+    stream.launch("msm_digits", n.div_ceil(256) as u32, 256, 0, &args![out, scalars, n as u64, plan])
+}
+
+/// Horner's rule over all bits, from what reductions left of the windows.
+fn join_windows<C: DeviceCurve>(
+    windows: &Windows,
+    reduction: impl Fn(u32) -> Reduction,
+    mut result: &[C::Xyzz],
+) -> C::Projective {
+    let mut sums = Vec::new();
+    for window in 0..windows.count {
+        let (own, others) = result.split_at(reduction(window).window_len());
+        sums.push(own);
+        result = others;
+    }
+    let mut sum = C::Projective::identity();
+    for (window, own) in (0..windows.count).zip(sums).rev() {
+        let reduction = reduction(window);
+        let (bits, halves) = own.split_at(reduction.last as usize);
+        for bit in (0..windows.width(window)).rev() {
+            sum = sum.double();
+            // Where windows are reduced as if they were wider, the buckets with the highest bit are empty.
+            let number = bit.checked_sub(reduction.bits - reduction.last);
+            if let Some(bit) = number.and_then(|number| bits.get(number as usize)) {
+                sum += C::xyzz(bit);
+            }
+        }
+        sum += C::xyzz(&halves[0]) + C::xyzz(&halves[1]);
+    }
+    sum
+}
+
+/// How the buckets of some windows are reduced, which have 2^`bits` each.
+#[derive(Clone, Copy)]
+struct Reduction {
+    bits: u32,
+    /// Buckets that a thread reduces, as bits.
+    leaf: u32,
+    /// Chunks of a window that the last step gets, as bits.
+    last: u32,
+}
+
+/// Sums of buckets.
+struct Sums {
+    address: u64,
+    /// Affine or XYZZ.
+    kind: usize,
+    /// Says which buckets have entries; without it the sums of those that have none are infinity.
+    starts: Option<Span<u32>>,
+}
+
+impl Reduction {
+    /// For so many buckets in all.
+    fn new<C: DeviceCurve>(limits: Limits, buckets: usize, bits: u32, last_at_most: u32) -> Self {
+        // Few enough for a thread that all multiprocessors have work.
+        let threads = (limits.multiprocessors * C::OTHER_THREADS) as usize;
+        let leaf = (buckets / threads).checked_ilog2().unwrap_or(0).clamp(1, LEAF_BITS).min(bits);
+        Reduction { bits, leaf, last: (bits - leaf).min(last_at_most) }
+    }
+
+    /// Sums that are left of a window.
+    fn window_len(&self) -> usize {
+        self.last as usize + 2
+    }
+
+    /// Room for what `buckets` buckets are reduced to on the way.
+    fn carve_chunks<C: DeviceCurve>(&self, buckets: usize, arena: &mut Arena) -> [Span<[C::Xyzz; 2]>; 2] {
+        [(); 2].map(|()| arena.take(buckets >> self.leaf))
+    }
+
     /// From buckets to some sums a window.
-    fn reduce(&self, stream: &Stream, shape: &Shape, scratch: &MsmScratch<C>, out: Span<C::Xyzz>) -> Result<()> {
+    fn queue<C: DeviceCurve>(
+        &self,
+        stream: &Stream,
+        sums: Sums,
+        windows: usize,
+        [mut from, mut to]: [Span<[C::Xyzz; 2]>; 2],
+        out: Span<C::Xyzz>,
+    ) -> Result<()> {
         let grid = |threads: usize| (threads as u32).div_ceil(C::OTHER_THREADS);
-        let mut covered = self.leaf_bits();
-        let mut chunks = shape.buckets() >> covered;
-        let [mut from, mut to] = scratch.chunks;
-        let sums = Buckets::<C>::sums(&scratch.buckets);
-        let leaves = args![from, sums, scratch.buckets.starts, shape.buckets() as u32, 1u32 << covered];
-        stream.launch(C::KERNELS.reduce_buckets[shape.kind()], grid(chunks), C::OTHER_THREADS, 0, &leaves)?;
-        let last = self.last_bits();
-        let bits = self.windows.widest() - 1;
-        while covered + last < bits {
-            let step = JOIN_BITS.min(bits - last - covered);
+        let buckets = windows << self.bits;
+        let mut covered = self.leaf;
+        let mut chunks = buckets >> covered;
+        let starts = sums.starts.map_or(0, |starts| starts.address());
+        let leaves = args![from, sums.address, starts, buckets as u32, 1u32 << covered];
+        stream.launch(C::KERNELS.reduce_buckets[sums.kind], grid(chunks), C::OTHER_THREADS, 0, &leaves)?;
+        while covered + self.last < self.bits {
+            let step = JOIN_BITS.min(self.bits - self.last - covered);
             let join = args![to, from, chunks as u32, 1u32 << step, covered];
             chunks >>= step;
             stream.launch(C::KERNELS.reduce_chunks, grid(chunks), C::OTHER_THREADS, 0, &join)?;
             covered += step;
             (from, to) = (to, from);
         }
-        let threads = (1 << last).clamp(32, JOIN_THREADS);
+        let threads = (1 << self.last).clamp(32, JOIN_THREADS);
         let shared = threads * size_of::<C::Xyzz>() as u32;
-        stream.launch(C::KERNELS.reduce_bits, out.len() as u32, threads, shared, &args![out, from, last])
+        stream.launch(C::KERNELS.reduce_bits, out.len() as u32, threads, shared, &args![out, from, self.last])
+    }
+}
+
+/// A multiplication whose points come in pieces. The sums of the buckets of all windows are kept from piece to piece: the
+/// windows are those for all points together, and the buckets are reduced once. A bucket's sum so far is the first of the
+/// points that a piece adds up for it, so that each point takes one addition however many pieces there are.
+pub(super) struct PiecewiseMsm<C: DeviceCurve> {
+    windows: Windows,
+    limits: Limits,
+    pieces: Vec<Piece>,
+    curve: PhantomData<C>,
+}
+
+/// How a piece is added.
+struct Piece {
+    points: usize,
+    batches: Vec<Batch>,
+}
+
+/// Windows of the same width that are done at once.
+struct Batch {
+    windows: Range<u32>,
+    shape: Shape,
+}
+
+/// Device memory while a piece is added.
+struct PieceScratch<C: DeviceCurve> {
+    digits: Span<u32>,
+    buckets: Scratch<C>,
+}
+
+/// Sums that are kept are a multiple of so many: what is carved behind them is at a whole number of points from them.
+const KEPT_UNIT: usize = 8;
+
+/// Points lie at multiples of so many bytes from what is carved behind them.
+pub(super) const POINTS_APART: usize = 768;
+
+impl Piece {
+    /// For so many points, with scratch of at most `memory` bytes if that suffices for one window at all.
+    fn new<C: DeviceCurve>(limits: Limits, points: usize, windows: &Windows, memory: usize) -> Self {
+        let mut batches = Vec::new();
+        for alike in windows.alike() {
+            let bits = windows.width(alike.start) - 1;
+            let most = (1..=alike.len()).rev().find(|&count| {
+                let shape = Self::shape::<C>(limits, points, bits, count);
+                count == 1 || (shape.listed() <= u32::MAX as usize / 2 && Self::bytes::<C>(&shape) <= memory)
+            });
+            let size = alike.len().div_ceil(alike.len().div_ceil(most.unwrap_or(1)));
+            for first in alike.clone().step_by(size) {
+                let windows = first..alike.end.min(first + size as u32);
+                batches.push(Batch { shape: Self::shape::<C>(limits, points, bits, windows.len()), windows });
+            }
+        }
+        Piece { points, batches }
     }
 
-    /// The sum of one set from what [`Msm::queue`] left of its windows: Horner's rule over all bits.
-    pub fn finish(&self, result: &[C::Xyzz]) -> C::Projective {
-        let last = self.last_bits();
-        let covered = self.windows.widest() - 1 - last;
-        let mut sum = C::Projective::identity();
-        for (window, sums) in result.chunks(self.window_len()).enumerate().rev() {
-            let (bits, halves) = sums.split_at(last as usize);
-            for bit in (0..self.windows.width(window as u32)).rev() {
-                sum = sum.double();
-                // In a narrower window the buckets with the highest bit are empty.
-                if let Some(bit) = bit.checked_sub(covered).and_then(|bit| bits.get(bit as usize)) {
-                    sum += C::xyzz(bit);
-                }
-            }
-            sum += C::xyzz(&halves[0]) + C::xyzz(&halves[1]);
-        }
-        sum
+    /// Of `count` windows with 2^bits buckets each.
+    fn shape<C: DeviceCurve>(limits: Limits, points: usize, bits: u32, count: usize) -> Shape {
+        // Four times the mean: random scalars leave no bucket to be cut, which would take time and room.
+        let cap = ((4 * points) >> bits).clamp(SHORTEST_TASK * 2, LONGEST_TASK);
+        let threads = (row_threads::<C>(limits) * limits.multiprocessors) as usize;
+        Shape::new(points, count as u32, bits, 1 << bits, cap, threads).keeping()
     }
+
+    /// Scratch beside the sums that are kept.
+    fn bytes<C: DeviceCurve>(shape: &Shape) -> usize {
+        let mut arena = Arena::counting();
+        Self::carve::<C>(shape, &mut arena);
+        arena.used()
+    }
+
+    fn carve<C: DeviceCurve>(shape: &Shape, arena: &mut Arena) -> PieceScratch<C> {
+        // Digits are sorted before anything is summed.
+        let (digits, parts) = arena.either(|arena| arena.take(shape.entries()), |arena| arena.take(shape.parts()));
+        PieceScratch { digits, buckets: Scratch { affine: parts, ..Scratch::carve(shape, arena) } }
+    }
+}
+
+impl<C: DeviceCurve> PiecewiseMsm<C> {
+    /// For pieces of these many points, none of them empty, with scratch of at most `memory` bytes if that suffices for the
+    /// widths of windows that suit the longest piece alone.
+    pub fn new(limits: impl Into<Limits>, lengths: &[usize], memory: usize) -> Self {
+        let limits = limits.into();
+        let (all, longest) = (lengths.iter().sum(), lengths.iter().copied().fold(0, usize::max));
+        let [fewest, most] = [all, longest].map(|points| Msm::<C>::best_windows(limits, points, 1).count);
+        let with = |count| Self::with_windows(limits, lengths, Windows::new(count), memory);
+        // Narrower windows have fewer buckets to keep, and leave room to do more of them at once.
+        let fitting = (fewest..=most).map(with).filter(|msm| msm.scratch_bytes() <= memory);
+        fitting.min_by_key(Self::cost).unwrap_or_else(|| with(most))
+    }
+
+    /// About what it takes, in products of coordinates. The longest of tasks are about twice as long as the mean.
+    fn cost(&self) -> usize {
+        let threads = (row_threads::<C>(self.limits) * self.limits.multiprocessors) as usize;
+        let batches = self.pieces.iter().flat_map(|piece| &piece.batches);
+        let adding =
+            batches.map(|Batch { shape, .. }| shape.entries() * ROW_PRODUCTS + threads * C::INVERSION * shape.cap / 2);
+        adding.sum::<usize>() + AFFINE_BUCKET_PRODUCTS * self.windows.buckets_before(self.windows.count)
+    }
+
+    fn with_windows(limits: Limits, lengths: &[usize], windows: Windows, memory: usize) -> Self {
+        let mut msm = PiecewiseMsm { windows, limits, pieces: Vec::new(), curve: PhantomData };
+        let memory = memory.saturating_sub(msm.kept_bytes());
+        msm.pieces = lengths.iter().map(|&points| Piece::new::<C>(limits, points, &windows, memory)).collect();
+        msm
+    }
+
+    /// The length of the result on the device.
+    pub fn result_len(&self) -> usize {
+        self.result_before(self.windows.count)
+    }
+
+    /// .. and of its part for the windows before window `window`.
+    fn result_before(&self, window: u32) -> usize {
+        (0..window).map(|window| self.reduction(window).window_len()).sum()
+    }
+
+    /// Of windows of the same width as window `window`, all at once.
+    fn reduction(&self, window: u32) -> Reduction {
+        let alike = self.windows.alike().find(|alike| alike.contains(&window)).map_or(0, |alike| alike.len());
+        let bits = self.windows.width(window) - 1;
+        Reduction::new::<C>(self.limits, alike << bits, bits, LAST_BITS)
+    }
+
+    /// Scratch of the whole multiplication: nothing else may use it from the first piece until the result is there.
+    pub fn scratch_bytes(&self) -> usize {
+        let batches = self.pieces.iter().flat_map(|piece| &piece.batches);
+        let adding = batches.map(|batch| Piece::bytes::<C>(&batch.shape)).fold(0, usize::max);
+        let reducing = self.windows.alike().map(|alike| {
+            let mut arena = Arena::counting();
+            self.carve_chunks(&alike, &mut arena);
+            arena.used()
+        });
+        self.kept_bytes() + reducing.fold(adding, usize::max)
+    }
+
+    fn kept_bytes(&self) -> usize {
+        let mut arena = Arena::counting();
+        self.carve_kept(&mut arena);
+        arena.used()
+    }
+
+    /// The sums of the buckets of all windows, window after window.
+    fn carve_kept(&self, arena: &mut Arena) -> Span<C::Affine> {
+        arena.take(self.windows.buckets_before(self.windows.count).next_multiple_of(KEPT_UNIT))
+    }
+
+    fn carve_chunks(&self, alike: &Range<u32>, arena: &mut Arena) -> [Span<[C::Xyzz; 2]>; 2] {
+        let reduction = self.reduction(alike.start);
+        reduction.carve_chunks::<C>(alike.len() << reduction.bits, arena)
+    }
+
+    /// Divides scratch into the sums that are kept and what else there is.
+    fn split(&self, scratch: Span<u8>) -> (Span<C::Affine>, Span<u8>) {
+        let mut arena = Arena::new(scratch);
+        (self.carve_kept(&mut arena), scratch.slice(arena.used()..))
+    }
+
+    /// Queues the addition of piece `index`: of `scalars[i] * points[i]`. Scalars are canonical numbers below r. The pieces
+    /// come in order, with the same scratch; their points lie before it, at a multiple of [`POINTS_APART`] bytes from it.
+    pub fn add(
+        &self,
+        stream: &Stream,
+        index: usize,
+        points: Span<C::Affine>,
+        scalars: Span<Words>,
+        scratch: Span<u8>,
+    ) -> Result<()> {
+        let piece = &self.pieces[index];
+        assert_eq!((points.len(), scalars.len()), (piece.points, piece.points), "not as planned");
+        let (kept, rest) = self.split(scratch);
+        if index == 0 {
+            // Zeros are infinity.
+            stream.zero(kept)?;
+        }
+        for Batch { windows, shape } in &piece.batches {
+            let PieceScratch { digits, mut buckets } = Piece::carve::<C>(shape, &mut Arena::new(rest));
+            let plan = self.windows.plan(windows.start, windows.len() as u32);
+            queue_digits(stream, scalars, plan, digits)?;
+            let kept = kept.slice(self.windows.buckets_before(windows.start)..);
+            let first_part = places_between(kept, buckets.affine);
+            (buckets.affine, buckets.first_part) = (kept, first_part);
+            let kept = (index > 0).then(|| places_between(points, kept));
+            Buckets::new(self.limits, *shape).queue(stream, points, digits, None, kept, &buckets)?;
+        }
+        Ok(())
+    }
+
+    /// Queues what is left to do after the last piece. `out` gets [`PiecewiseMsm::result_len`] sums, which
+    /// [`PiecewiseMsm::finish`] takes.
+    pub fn reduce(&self, stream: &Stream, scratch: Span<u8>, out: Span<C::Xyzz>) -> Result<()> {
+        let (kept, rest) = self.split(scratch);
+        for alike in self.windows.alike() {
+            let kept = kept.slice(self.windows.buckets_before(alike.start)..);
+            let sums = Sums { address: kept.address(), kind: 0, starts: None };
+            let chunks = self.carve_chunks(&alike, &mut Arena::new(rest));
+            let out = out.slice(self.result_before(alike.start)..self.result_before(alike.end));
+            self.reduction(alike.start).queue::<C>(stream, sums, alike.len(), chunks, out)?;
+        }
+        Ok(())
+    }
+
+    /// The sum from what [`PiecewiseMsm::reduce`] left.
+    pub fn finish(&self, result: &[C::Xyzz]) -> C::Projective {
+        join_windows::<C>(&self.windows, |window| self.reduction(window), result)
+    }
+}
+
+/// How many places after the first of some points the first of others is.
+fn places_between<T: Plain>(points: Span<T>, others: Span<T>) -> u32 {
+    let bytes = others.address().checked_sub(points.address()).expect("others lie behind");
+    let size = size_of::<T>() as u64;
+    assert!(bytes.is_multiple_of(size), "{bytes} bytes between points of {size}");
+    let places = u32::try_from(bytes / size).ok().filter(|places| places + others.len() as u32 <= SIGN);
+    places.expect("an index has 31 bits")
 }
 
 /// Sums of points by a key from 1 on; 0 means that a point is in no sum.
@@ -627,6 +935,15 @@ impl fmt::Display for Shape {
 impl<C: DeviceCurve> fmt::Display for Msm<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} windows, {}", self.windows.count, self.shape)
+    }
+}
+
+impl<C: DeviceCurve> fmt::Display for PiecewiseMsm<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} windows, whose buckets are kept over {} pieces", self.windows.count, self.pieces.len())?;
+        let longest = self.pieces.iter().max_by_key(|piece| piece.points);
+        let batches = longest.into_iter().flat_map(|piece| &piece.batches);
+        batches.into_iter().try_for_each(|batch| write!(f, ", {}", batch.shape))
     }
 }
 
@@ -685,7 +1002,7 @@ impl<C: DeviceCurve> KeySums<C> {
             return stream.zero(result.starts);
         }
         let scratch = Scratch::carve(&self.buckets.shape, &mut Arena::new(scratch));
-        self.buckets.queue(stream, points, keys, None, &scratch)?;
+        self.buckets.queue(stream, points, keys, None, None, &scratch)?;
         stream.copy(result.starts, scratch.starts)?;
         stream.copy(result.affine, scratch.affine.slice(..result.affine.len()))?;
         stream.copy(result.xyzz, scratch.xyzz.slice(..result.xyzz.len()))
@@ -941,6 +1258,143 @@ mod tests {
     fn several_sets_of_scalars_give_the_sum_of_each() {
         sets::<G1>(150);
         sets::<G2>(40);
+    }
+
+    /// The sum over pieces, several times with the same memory.
+    fn run_pieces<C: Case>(
+        gpu: &Gpu,
+        msm: &PiecewiseMsm<C>,
+        pieces: &[(Vec<C::Host>, Vec<Scalar>)],
+        times: usize,
+    ) -> Vec<C::Projective> {
+        let stream = gpu.stream().unwrap();
+        let longest = pieces.iter().map(|(points, _)| points.len()).max().unwrap();
+        let chunk = (longest * size_of::<C::Affine>()).next_multiple_of(POINTS_APART);
+        let room = gpu.allocate(2 * chunk + msm.scratch_bytes(), "chunks and scratch").unwrap();
+        // What is there before is no sum of anything.
+        stream.upload(room.span(), &vec![0xa5; room.len()]).unwrap();
+        let scratch = room.span().slice(2 * chunk..);
+        let numbers = gpu.allocate(longest, "scalars").unwrap();
+        let out = gpu.allocate(msm.result_len(), "windows").unwrap();
+        let sum = |_| {
+            for (index, (points, scalars)) in pieces.iter().enumerate() {
+                let chunk = room.span().slice(index % 2 * chunk..);
+                let bases = chunk.slice(..points.len() * size_of::<C::Affine>()).cast();
+                let scalars_there = numbers.span().slice(..scalars.len());
+                stream.upload(bases, C::words(points)).unwrap();
+                stream.upload(scalars_there, &canonical(scalars)).unwrap();
+                msm.add(&stream, index, bases, scalars_there, scratch).unwrap();
+            }
+            msm.reduce(&stream, scratch, out.span()).unwrap();
+            msm.finish(&read(&stream, out.span()).unwrap())
+        };
+        (0..times).map(sum).collect()
+    }
+
+    fn host_sum<C: Case>(pieces: &[(Vec<C::Host>, Vec<Scalar>)]) -> C::Projective {
+        pieces.iter().map(|(points, scalars)| C::host_msm(points, scalars)).sum()
+    }
+
+    fn pieces<C: Case>(lengths: &[usize]) {
+        let gpu = testing::gpu();
+        let mut rng = StdRng::seed_from_u64(6);
+        let all = points::<C>(lengths.iter().sum(), &mut rng);
+        let mut windows_seen = Vec::new();
+        for kind in 0..4 {
+            let mut rest = &all[..];
+            let piece = |&length: &usize| {
+                let (points, others) = rest.split_at(length);
+                rest = others;
+                (points.to_vec(), scalars(length, kind, &mut rng))
+            };
+            let pieces: Vec<_> = lengths.iter().map(piece).collect();
+            let expected = host_sum::<C>(&pieces);
+            // Windows one by one, some at once, and all of a width.
+            let least = PiecewiseMsm::<C>::new(&gpu, lengths, 0).scratch_bytes();
+            let memories = [least + least / 2, 0, usize::MAX];
+            for &memory in &memories[..if kind == 0 { 3 } else { 1 }] {
+                let msm = PiecewiseMsm::<C>::new(&gpu, lengths, memory);
+                assert!(msm.scratch_bytes() <= memory.max(least));
+                let sums = run_pieces(&gpu, &msm, &pieces, 2);
+                assert_eq!(sums, [expected; 2], "{lengths:?}, scalars {kind}, {memory} bytes: {msm}");
+                windows_seen.push((msm.windows.count, msm.pieces[0].batches.len()));
+            }
+        }
+        windows_seen.sort();
+        windows_seen.dedup();
+        assert!(windows_seen.len() >= 2, "{lengths:?}: {windows_seen:?}");
+    }
+
+    #[test]
+    fn sums_in_pieces_are_those_of_the_cpu() {
+        pieces::<G1>(&[40]);
+        pieces::<G1>(&[1, 1]);
+        pieces::<G1>(&[400, 33, 1, 300]);
+        pieces::<G2>(&[20, 90, 64]);
+    }
+
+    #[test]
+    fn pieces_with_wide_windows_are_sorted_in_two_or_three_steps() {
+        let gpu = testing::gpu();
+        let mut rng = StdRng::seed_from_u64(7);
+        let lengths = [700, 1300, 1000];
+        for kind in 0..4 {
+            let pieces = lengths.map(|length| (points::<G1>(length, &mut rng), scalars(length, kind, &mut rng)));
+            let expected = host_sum::<G1>(&pieces);
+            for (middle, low) in [(0, 3), (0, 5), (3, 2), (2, 4)] {
+                let mut msm = PiecewiseMsm::<G1>::with_windows((&gpu).into(), &lengths, Windows::new(30), 3 << 20);
+                let batches = msm.pieces.iter_mut().flat_map(|piece| &mut piece.batches);
+                batches.for_each(|batch| batch.shape.set_steps(middle, low));
+                assert_eq!(run_pieces(&gpu, &msm, &pieces, 1), [expected], "scalars {kind}, steps {middle} {low}");
+            }
+        }
+    }
+
+    fn equal_pieces<C: Case>() {
+        let gpu = testing::gpu();
+        let mut rng = StdRng::seed_from_u64(8);
+        // So few that most buckets get one point or none.
+        let points = sample_points::<C::Host>(12);
+        let opposite: Vec<_> = points.iter().map(|&point| -point).collect();
+        let nothing = vec![C::Host::INFINITY; 12];
+        let scalars = scalars(12, 0, &mut rng);
+        // Sums so far meet equal and opposite points, and are infinity again.
+        let orders = [
+            [&points, &points, &opposite, &opposite, &nothing, &points],
+            [&nothing, &points, &nothing, &opposite, &points, &points],
+        ];
+        for order in orders {
+            for end in 1..=order.len() {
+                let pieces: Vec<_> = order[..end].iter().map(|&points| (points.clone(), scalars.clone())).collect();
+                let msm = PiecewiseMsm::<C>::new(&gpu, &vec![12; end], usize::MAX);
+                assert_eq!(run_pieces(&gpu, &msm, &pieces, 1), [host_sum::<C>(&pieces)], "{end} pieces");
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_may_repeat_or_cancel_those_before() {
+        equal_pieces::<G1>();
+        equal_pieces::<G2>();
+    }
+
+    #[test]
+    fn windows_of_pieces_are_as_wide_as_memory_allows() {
+        let limits = Limits { multiprocessors: 132, shared_optin: 227 << 10 };
+        let lengths = [1 << 24; 8];
+        let windows = |memory| {
+            let msm = PiecewiseMsm::<G1>::new(limits, &lengths, memory);
+            assert!(msm.scratch_bytes() <= memory, "{} of {memory} bytes: {msm}", msm.scratch_bytes());
+            msm.windows.count
+        };
+        // Beside two chunks in the place of two vectors, as for all points at once; and with less.
+        let [all, one] = [1 << 27, 1 << 24].map(|points| Msm::<G1>::best_windows(limits, points, 1).count);
+        assert!(all < one);
+        assert_eq!(windows(5 << 30), all);
+        assert_eq!(windows(1 << 30), one);
+        let least = PiecewiseMsm::<G1>::new(limits, &lengths, 0);
+        assert_eq!(least.windows.count, one);
+        assert!(least.pieces.iter().flat_map(|piece| &piece.batches).all(|batch| batch.windows.len() == 1));
     }
 
     #[test]
