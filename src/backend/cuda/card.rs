@@ -2,6 +2,7 @@
 //! its memory is wanted back.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -82,7 +83,9 @@ impl<K: Default> Card<K> {
         while self.wanted_back.load(Ordering::SeqCst) {
             let Some(mut slot) = self.open.try_lock() else { return };
             if self.wanted_back.swap(false, Ordering::SeqCst) {
+                let begin = Instant::now();
                 drop(slot.take());
+                log::debug!("{} closed in {:.0?}", self.name, begin.elapsed());
             }
         }
     }

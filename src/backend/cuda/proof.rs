@@ -320,8 +320,8 @@ impl Work {
                 shape.evaluate(stream, Matrix::A, to, a)?;
                 shape.evaluate(stream, Matrix::B, to, b)
             })?;
-            steps.queue(Stage::Transform, partition, || {
-                quotient.run(stream, a, b, c, slots.top[index])?;
+            steps.queue_paced(Stage::Transform, partition, |pace| {
+                quotient.run(stream, a, b, c, slots.top[index], &|| pace.rest())?;
                 if !plan.is_arranged() {
                     layout.collect(stream, scalars, a, 0)?;
                 }

@@ -15,6 +15,9 @@ use crate::groth16::domain::COSET_SHIFT;
 const SCALINGS: u64 = 4;
 const POWERS: u64 = 2;
 
+/// Rows from which on kernels take so long that the host need not hurry, nor stay far ahead: several milliseconds each.
+const LONG: usize = 1 << 25;
+
 /// Quotients of one size.
 pub struct Quotient {
     passes: Passes,
@@ -72,24 +75,40 @@ impl Quotient {
     /// N - 1. That one must be zero: if not, a transform was computed wrongly ([`Error::Transform`]), which the caller
     /// checks. `b` and `c` are overwritten.
     ///
+    /// Long kernels are queued when `rest` returns.
+    ///
     /// # Errors
-    /// If a span is not of the right length, or the driver refuses a launch.
-    pub fn run(&self, stream: &Stream, a: Span<Words>, b: Span<Words>, c: Span<Words>, top: Span<Words>) -> Result<()> {
+    /// If a span is not of the right length, or the driver refuses a launch; that of `rest`.
+    pub fn run(
+        &self,
+        stream: &Stream,
+        a: Span<Words>,
+        b: Span<Words>,
+        c: Span<Words>,
+        top: Span<Words>,
+        rest: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
         for data in [a, b, c] {
             self.passes.check(data)?;
         }
         if top.len() != 1 {
             return Err(Error::internal(format!("one coefficient was given room for {}", top.len())));
         }
+        let rest = || if a.len() >= LONG { rest() } else { Ok(()) };
+        rest()?;
         self.open(stream, a, b, c)?;
         for data in [a, b] {
+            rest()?;
             self.second(stream, data, Direction::Inverse, &self.to_coset)?;
             self.middle(stream, data)?;
+            rest()?;
             self.second(stream, data, Direction::Forward, &self.evaluate)?;
         }
         self.second(stream, c, Direction::Inverse, &self.of_c)?;
         self.passes.pass(stream, c, Part::Third, Direction::Inverse, &self.of_c)?;
+        rest()?;
         self.meet(stream, a, b)?;
+        rest()?;
         self.second(stream, a, Direction::Inverse, &self.from_coset)?;
         self.close(stream, a, c, top)
     }

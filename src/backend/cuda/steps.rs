@@ -1,5 +1,6 @@
 //! The steps of a proof: queued ahead of the device, timed, and cancelled between them.
 
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
 use super::gpu::{Event, Stream};
@@ -15,6 +16,32 @@ pub(super) struct Steps<'a> {
     stream: &'a Stream,
     control: &'a Control,
     queued: VecDeque<Step>,
+    pace: Pace<'a>,
+}
+
+/// Keeps the host a few kernels ahead of the device within a step whose kernels take long and cannot be told to end.
+pub(super) struct Pace<'a> {
+    stream: &'a Stream,
+    control: &'a Control,
+    stage: Cell<Stage>,
+    ahead: RefCell<VecDeque<Event>>,
+}
+
+impl Pace<'_> {
+    /// To be called before such a kernel is queued: waits until all but a few before it are done.
+    pub fn rest(&self) -> Result<()> {
+        let mut ahead = self.ahead.borrow_mut();
+        while ahead.len() >= AHEAD {
+            if let Some(event) = ahead.front() {
+                event.wait_while(|| self.control.check(self.stage.get()))?;
+            }
+            ahead.pop_front();
+        }
+        let event = self.stream.gpu().event()?;
+        self.stream.record(&event)?;
+        ahead.push_back(event);
+        Ok(())
+    }
 }
 
 struct Step {
@@ -26,11 +53,22 @@ struct Step {
 
 impl<'a> Steps<'a> {
     pub fn new(stream: &'a Stream, control: &'a Control) -> Self {
-        Steps { stream, control, queued: VecDeque::new() }
+        let pace = Pace { stream, control, stage: Cell::new(Stage::Evaluate), ahead: RefCell::default() };
+        Steps { stream, control, queued: VecDeque::new(), pace }
     }
 
     /// Queues a step when all but a few before it are done.
     pub fn queue(&mut self, stage: Stage, partition: Option<usize>, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.queue_paced(stage, partition, |_| work())
+    }
+
+    /// As [`Steps::queue`], of work that may [`Pace::rest`].
+    pub fn queue_paced(
+        &mut self,
+        stage: Stage,
+        partition: Option<usize>,
+        work: impl FnOnce(&Pace<'a>) -> Result<()>,
+    ) -> Result<()> {
         while self.queued.len() > AHEAD {
             self.retire()?;
         }
@@ -41,7 +79,8 @@ impl<'a> Steps<'a> {
         let (begin, end) = (gpu.event()?, gpu.event()?);
         self.stream.record(&begin)?;
         // A part of the work may be queued.
-        work().and_then(|()| self.stream.record(&end)).inspect_err(|_| drop(self.stream.abandon()))?;
+        self.pace.stage.set(stage);
+        work(&self.pace).and_then(|()| self.stream.record(&end)).inspect_err(|_| drop(self.stream.abandon()))?;
         self.queued.push_back(Step { stage, partition, begin, end });
         Ok(())
     }

@@ -69,7 +69,7 @@ fn of_size(gpu: &Gpu, log_size: u32, report: Report<'_>) -> Result<()> {
     transform("inverse coset", CONSTANT, median(gpu, &stream, || ntt.coset_inverse(&stream, a))?)?;
     drop(ntt);
     let quotient = Quotient::new(gpu, log_size)?;
-    let milliseconds = median(gpu, &stream, || quotient.run(&stream, a, b, c, top))?;
+    let milliseconds = median(gpu, &stream, || quotient.run(&stream, a, b, c, top, &|| Ok(())))?;
     // Two changes to the coset and one back, and two products. Joined kernels save three and a half passes: the first
     // reads two vectors for three, two more read what was not written between two transforms, the last reads c too.
     let cost = (6.0 * one.0 + 3.0 * CONSTANT + 2.0 * GENERAL, 6.0 * one.1 - 3.5);

@@ -88,7 +88,7 @@ fn compare_quotient(gpu: &Gpu, layout: Layout, a: &[Scalar], b: &[Scalar]) {
     stream.upload(db.span(), scalar_words(b)).unwrap();
     stream.upload(top.span(), &[[1; 8]]).unwrap();
     let quotient = Quotient::with_layout(gpu, layout).unwrap();
-    quotient.run(&stream, da.span(), db.span(), dc.span(), top.span()).unwrap();
+    quotient.run(&stream, da.span(), db.span(), dc.span(), top.span(), &|| Ok(())).unwrap();
     let mut h = vec![[0; 8]; layout.size()];
     stream.download(da.span(), &mut h).unwrap();
     let mut last = [[1; 8]];
@@ -186,8 +186,11 @@ fn spans_of_another_length_are_refused() {
     assert_eq!(ntt.forward(&stream, short).unwrap_err().code(), 500);
     assert_eq!(ntt.coset_inverse(&stream, data.span()).unwrap_err().code(), 500);
     let quotient = Quotient::new(&gpu, 5).unwrap();
-    assert_eq!(quotient.run(&stream, right, right, short, data.span().slice(32..)).unwrap_err().code(), 500);
-    assert_eq!(quotient.run(&stream, right, right, right, right).unwrap_err().code(), 500);
+    assert_eq!(
+        quotient.run(&stream, right, right, short, data.span().slice(32..), &|| Ok(())).unwrap_err().code(),
+        500
+    );
+    assert_eq!(quotient.run(&stream, right, right, right, right, &|| Ok(())).unwrap_err().code(), 500);
 }
 
 #[test]
