@@ -6,7 +6,8 @@ use group::Group;
 use super::arena::Arena;
 use super::curves::{DeviceCurve, G1, G2};
 use super::gpu::{args, Buffer, Gpu, Stream, Words};
-use super::sums::{KeySums, Msm};
+use super::memory_plan::CHUNKS;
+use super::sums::{KeySums, Msm, PiecewiseMsm, POINTS_APART};
 use super::{evaluate, ntt};
 use crate::backend::accelerator::Measurement;
 use crate::backend::Figure;
@@ -113,6 +114,36 @@ fn multiplication<C: DeviceCurve>(gpu: &Gpu, stream: &Stream, log: u32, name: &s
     Ok(Figure { name: format!("{name} multiplication, 2^{log} points, {msm}"), milliseconds, floor })
 }
 
+/// A multiplication in so many pieces, a power of two, with the memory that a proof has for it: that of two vectors of as
+/// many field elements, without the chunks. All pieces have the same points.
+fn pieces<C: DeviceCurve>(
+    gpu: &Gpu,
+    stream: &Stream,
+    log: u32,
+    pieces: usize,
+    name: &str,
+    products: f64,
+) -> Result<Figure> {
+    let count = 1usize << log;
+    let each = count / pieces;
+    let chunk = (each * size_of::<C::Affine>()).next_multiple_of(POINTS_APART);
+    let memory = (2 * count * size_of::<Words>()).saturating_sub(CHUNKS * chunk);
+    let msm = PiecewiseMsm::<C>::new(gpu, &vec![each; pieces], memory);
+    let room = scratch(gpu, chunk + msm.scratch_bytes())?;
+    let (bases, scratch) = (room.span().slice(..each * size_of::<C::Affine>()).cast(), room.span().slice(chunk..));
+    stream.copy(bases, points::<C>(gpu, stream, each)?.span())?;
+    let scalars = scalars(gpu, stream, count, 1)?;
+    let out = gpu.allocate(msm.result_len(), "windows")?;
+    let milliseconds = median(gpu, stream, || {
+        for index in 0..pieces {
+            msm.add(stream, index, bases, scalars.span().slice(index * each..(index + 1) * each), scratch)?;
+        }
+        msm.reduce(stream, scratch, out.span())
+    })?;
+    let floor = Roof::of(gpu).additions((count * msm.windows()) as f64, products);
+    Ok(Figure { name: format!("{name} multiplication in pieces, 2^{log} points, {msm}"), milliseconds, floor })
+}
+
 fn selection<C: DeviceCurve>(
     gpu: &Gpu,
     stream: &Stream,
@@ -159,6 +190,9 @@ fn sums(gpu: &Gpu, largest: u32, report: Report<'_>) -> Result<()> {
     for log in sizes(&[15, 22, 24, 27], largest) {
         report(multiplication::<G1>(gpu, &stream, log, "G1", G1_PRODUCTS)?)?;
     }
+    for log in sizes(&[27], largest) {
+        report(pieces::<G1>(gpu, &stream, log, 8, "G1", G1_PRODUCTS)?)?;
+    }
     for log in sizes(&[15, 20, 23], largest) {
         report(multiplication::<G2>(gpu, &stream, log, "G2", G2_PRODUCTS)?)?;
     }
@@ -194,6 +228,7 @@ mod tests {
         let gpu = testing::gpu();
         let stream = gpu.stream().unwrap();
         assert!(multiplication::<G1>(&gpu, &stream, 6, "G1", G1_PRODUCTS).unwrap().floor > 0.0);
+        assert!(pieces::<G1>(&gpu, &stream, 6, 2, "G1", G1_PRODUCTS).unwrap().floor > 0.0);
         assert!(selection::<G2>(&gpu, &stream, 6, 2, "G2", G2_PRODUCTS).unwrap().milliseconds >= 0.0);
     }
 

@@ -23,7 +23,7 @@ const GIANT: usize = 8192;
 const SPLIT: u32 = 256;
 const TASK_SPLIT: u32 = 32;
 const JOIN_THREADS: u32 = 128;
-const SIGN: u32 = 1 << 31;
+const SIGN: u64 = 1 << 31;
 const NOTHING_KEPT: u32 = u32::MAX;
 
 /// Bits of a bucket that one partition can tell apart: with more, a block's part gives too few entries a bin.
@@ -809,6 +809,11 @@ impl<C: DeviceCurve> PiecewiseMsm<C> {
         msm
     }
 
+    /// How many windows there are.
+    pub fn windows(&self) -> usize {
+        self.windows.count as usize
+    }
+
     /// The length of the result on the device.
     pub fn result_len(&self) -> usize {
         self.result_before(self.windows.count)
@@ -915,8 +920,9 @@ fn places_between<T: Plain>(points: Span<T>, others: Span<T>) -> u32 {
     let bytes = others.address().checked_sub(points.address()).expect("others lie behind");
     let size = size_of::<T>() as u64;
     assert!(bytes.is_multiple_of(size), "{bytes} bytes between points of {size}");
-    let places = u32::try_from(bytes / size).ok().filter(|places| places + others.len() as u32 <= SIGN);
-    places.expect("an index has 31 bits")
+    let places = bytes / size;
+    assert!(places + others.len() as u64 <= SIGN, "an index has 31 bits");
+    places as u32
 }
 
 /// Sums of points by a key from 1 on; 0 means that a point is in no sum.
