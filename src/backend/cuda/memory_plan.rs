@@ -241,17 +241,33 @@ fn cut(bases: Range<usize>, chunk: usize) -> Vec<Range<usize>> {
 }
 
 impl PlanH {
-    /// For `len` bases of which so many stay.
-    fn new(means: &Means, len: usize, resident: usize, chunk: usize, scratch: usize) -> Self {
+    /// For `len` bases of which so many stay. Whether there are chunks for other bases anyway decides whether those that
+    /// all stay may be summed in pieces, which takes less scratch for as many windows at once.
+    fn new(means: &Means, len: usize, resident: usize, chunk: usize, scratch: usize, chunks: bool) -> Self {
         let mut ranges = cut(resident..len, chunk);
-        if resident == len || (resident == 0 && ranges.len() == 1) {
-            return PlanH::Whole(Msm::new(means.limits, len, 1, scratch));
-        }
-        if resident > 0 {
+        if resident == len {
+            ranges = cut(0..len, chunk);
+        } else if resident > 0 {
             ranges.splice(..0, cut(0..resident, chunk));
         }
+        let whole = || Msm::new(means.limits, len, 1, scratch);
+        if ranges.len() == 1 || (resident == len && !chunks) {
+            return PlanH::Whole(whole());
+        }
         let lengths: Vec<usize> = ranges.iter().map(Range::len).collect();
-        PlanH::Pieces { sum: PiecewiseMsm::new(means.limits, &lengths, scratch), ranges }
+        let sum = PiecewiseMsm::new(means.limits, &lengths, scratch);
+        if resident == len {
+            let whole = whole();
+            let fits = whole.scratch_bytes().max(sum.scratch_bytes()) <= scratch;
+            let whole_is_better = match fits {
+                true => whole.cost() <= sum.cost(),
+                false => whole.scratch_bytes() <= sum.scratch_bytes(),
+            };
+            if whole_is_better {
+                return PlanH::Whole(whole);
+            }
+        }
+        PlanH::Pieces { sum, ranges }
     }
 
     fn result_len(&self) -> usize {
@@ -370,17 +386,13 @@ impl MemoryPlan {
         let Demand { l, a, b, .. } = demand;
         // Points in G2 are twice as long.
         let chunk_g2 = (chunk / 2).max(CHUNK_UNIT);
-        MemoryPlan {
-            demand,
-            group,
-            residency,
-            chunk,
-            h: PlanH::new(means, demand.h(), residency.h, chunk, scratch),
-            l: QueryPlan::new(means, l, residency.l, chunk, group, scratch),
-            a: QueryPlan::new(means, a, residency.a, chunk, group, scratch),
-            b_g1: QueryPlan::new(means, b, residency.b_g1, chunk, group, scratch),
-            b_g2: QueryPlan::new(means, b, residency.b_g2, chunk_g2, group, scratch),
-        }
+        let l = QueryPlan::new(means, l, residency.l, chunk, group, scratch);
+        let a = QueryPlan::new(means, a, residency.a, chunk, group, scratch);
+        let b_g1 = QueryPlan::new(means, b, residency.b_g1, chunk, group, scratch);
+        let b_g2 = QueryPlan::new(means, b, residency.b_g2, chunk_g2, group, scratch);
+        let chunks = l.streamed || a.streamed || b_g1.streamed || b_g2.streamed;
+        let h = PlanH::new(means, demand.h(), residency.h, chunk, scratch, chunks);
+        MemoryPlan { demand, group, residency, chunk, h, l, a, b_g1, b_g2 }
     }
 
     fn fits(&self, means: &Means) -> bool {

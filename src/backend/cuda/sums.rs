@@ -486,11 +486,17 @@ impl<C: DeviceCurve> Msm<C> {
 
     /// The windows with which sums of so many points take least time.
     fn best_windows(limits: Limits, points: usize, sets: usize) -> Windows {
-        Windows::all().min_by_key(|&windows| Self::cost(limits, points, sets, windows)).expect("there are some")
+        Windows::all().min_by_key(|&windows| Self::cost_of(limits, points, sets, windows, 1)).expect("there are some")
     }
 
-    /// About the time of a sum, in products of coordinates that the device makes meanwhile.
-    fn cost(limits: Limits, points: usize, sets: usize, windows: Windows) -> usize {
+    /// About the time of the sum of one set, in products of coordinates that the device makes meanwhile.
+    pub fn cost(&self) -> usize {
+        let batches = self.windows.count.div_ceil(self.batch) as usize;
+        Self::cost_of(self.limits, self.shape.positions, 1, self.windows, batches)
+    }
+
+    /// .. of so many sets, in so many batches.
+    fn cost_of(limits: Limits, points: usize, sets: usize, windows: Windows, batches: usize) -> usize {
         let shape = Self::with_batch(limits, points, windows, windows.count * sets as u32).shape;
         let (addition, bucket, step) = match shape.rows {
             true => (ROW_PRODUCTS, AFFINE_BUCKET_PRODUCTS, C::INVERSION),
@@ -501,7 +507,7 @@ impl<C: DeviceCurve> Msm<C> {
         let fullest = full + 4 * full.isqrt();
         let each = |window| points * addition + (bucket << (windows.width(window) - 1));
         let threads = (row_threads::<C>(limits) * limits.multiprocessors) as usize;
-        sets * (0..windows.count).map(each).sum::<usize>() + fullest * step * threads
+        sets * (0..windows.count).map(each).sum::<usize>() + batches * fullest * step * threads
     }
 
     fn with_batch(limits: impl Into<Limits>, points: usize, windows: Windows, batch: u32) -> Self {
@@ -793,8 +799,8 @@ impl<C: DeviceCurve> PiecewiseMsm<C> {
         fitting.min_by_key(Self::cost).unwrap_or_else(|| with(most))
     }
 
-    /// About what it takes, in products of coordinates. The longest of tasks are about twice as long as the mean.
-    fn cost(&self) -> usize {
+    /// As [`Msm::cost`]. The longest of tasks are about twice as long as the mean.
+    pub fn cost(&self) -> usize {
         let threads = (row_threads::<C>(self.limits) * self.limits.multiprocessors) as usize;
         let batches = self.pieces.iter().flat_map(|piece| &piece.batches);
         let adding =
