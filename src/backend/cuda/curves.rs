@@ -140,4 +140,4 @@ macro_rules! device_curve {
     };
 }
 device_curve!(G1, "g1", Limbs, fp, G1Affine, G1Projective, 256, 50);
-device_curve!(G2, "g2", [Limbs; 2], fp2, G2Affine, G2Projective, 128, 15);
+device_curve!(G2, "g2", [Limbs; 2], fp2, G2Affine, G2Projective, 128, 45);
