@@ -219,23 +219,29 @@ KERNEL(256, 2, ntt_table,
     store_alone(table, 2 * (uint64_t)index + 1, pairs ? x : quotient_of(x));
 }
 
-// Brings what belongs to coefficients, such as bases, to the coefficients' positions: piece i of `from`, of `units`
-// times 16 bytes, belongs to coefficient first + i.
+namespace {
+
+// Of pieces of `units` times 16 bytes, piece i for coefficient first + i: where unit `index` of them all lies if each
+// piece is at its coefficient's position.
+DEVICE uint64_t arranged(uint64_t index, uint32_t first, uint32_t units, Layout layout) {
+    uint32_t piece = (uint32_t)(index / units), unit = (uint32_t)(index % units);
+    return (uint64_t)layout.position_of_coefficient(first + piece) * units + unit;
+}
+
+} // namespace
+
+// Brings what belongs to coefficients, such as bases, to the coefficients' positions.
 KERNEL(256, 4, ntt_arrange,
        (uint4 * to, const uint4 *from, uint32_t first, uint32_t count, uint32_t units, Layout layout)) {
     uint64_t index = (uint64_t)blockIdx.x * 256 + threadIdx.x;
-    if (index >= (uint64_t)count * units)
-        return;
-    uint32_t piece = (uint32_t)(index / units), unit = (uint32_t)(index % units);
-    to[(uint64_t)layout.position_of_coefficient(first + piece) * units + unit] = from[index];
+    if (index < (uint64_t)count * units)
+        to[arranged(index, first, units, layout)] = from[index];
 }
 
-// The way back: what belongs to the coefficients first, first + 1, .. from their positions.
+// The way back.
 KERNEL(256, 4, ntt_collect,
        (uint4 * to, const uint4 *from, uint32_t first, uint32_t count, uint32_t units, Layout layout)) {
     uint64_t index = (uint64_t)blockIdx.x * 256 + threadIdx.x;
-    if (index >= (uint64_t)count * units)
-        return;
-    uint32_t piece = (uint32_t)(index / units), unit = (uint32_t)(index % units);
-    to[index] = from[(uint64_t)layout.position_of_coefficient(first + piece) * units + unit];
+    if (index < (uint64_t)count * units)
+        to[index] = from[arranged(index, first, units, layout)];
 }

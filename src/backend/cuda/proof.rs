@@ -397,17 +397,16 @@ impl Source<'_> {
         chunks.bring::<C>(section, range, queue_use)
     }
 
-    /// As [`Source::bring`], to a chunk also if they stay.
-    fn bring_to_chunk<C: Fed>(
+    /// As [`Source::bring`], of h, and to a chunk also if they stay.
+    fn bring_to_chunk(
         &mut self,
-        section: G1Section,
-        resident: Span<C::Affine>,
+        resident: Span<G1Words>,
         range: Range<usize>,
-        queue_use: impl FnOnce(Span<C::Affine>) -> Result<()>,
+        queue_use: impl FnOnce(Span<G1Words>) -> Result<()>,
     ) -> Result<()> {
         match &mut self.chunks {
-            Some(chunks) if range.end <= resident.len() => chunks.copy::<C>(resident.slice(range), queue_use),
-            _ => self.bring::<C>(section, resident, range, queue_use),
+            Some(chunks) if range.end <= resident.len() => chunks.copy::<G1>(resident.slice(range), queue_use),
+            _ => self.bring::<G1>(G1Section::H, resident, range, queue_use),
         }
     }
 
@@ -435,7 +434,7 @@ impl PlanH {
             PlanH::Pieces { ranges, sum } => {
                 for (index, range) in ranges.iter().enumerate() {
                     let scalars = scalars.slice(range.clone());
-                    source.bring_to_chunk::<G1>(G1Section::H, resident, range.clone(), |bases| {
+                    source.bring_to_chunk(resident, range.clone(), |bases| {
                         sum.add(stream, index, bases, scalars, scratch)
                     })?;
                 }
