@@ -29,6 +29,10 @@ use crate::groth16::{Counts, G1Section, Parameters, ProofParts};
 use crate::pipeline::{Control, Stage};
 use crate::r1cs::{Constraints, Matrix};
 
+/// Rows from which on the kernels of a transform take several milliseconds each: so long that the host need not hurry, and
+/// should not stay far ahead.
+const LONG: usize = 1 << 25;
+
 /// Memory that is left to the driver and to others.
 const RESERVE: u64 = 512 << 20;
 
@@ -321,7 +325,8 @@ impl Work {
                 shape.evaluate(stream, Matrix::B, to, b)
             })?;
             steps.queue_paced(Stage::Transform, partition, |pace| {
-                quotient.run(stream, a, b, c, slots.top[index], &|| pace.rest())?;
+                let rest = || if a.len() >= LONG { pace.rest() } else { Ok(()) };
+                quotient.run(stream, a, b, c, slots.top[index], &rest)?;
                 if !plan.is_arranged() {
                     layout.collect(stream, scalars, a, 0)?;
                 }

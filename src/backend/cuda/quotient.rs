@@ -15,9 +15,6 @@ use crate::groth16::domain::COSET_SHIFT;
 const SCALINGS: u64 = 4;
 const POWERS: u64 = 2;
 
-/// Rows from which on kernels take so long that the host need not hurry, nor stay far ahead: several milliseconds each.
-const LONG: usize = 1 << 25;
-
 /// Quotients of one size.
 pub struct Quotient {
     passes: Passes,
@@ -75,7 +72,7 @@ impl Quotient {
     /// N - 1. That one must be zero: if not, a transform was computed wrongly ([`Error::Transform`]), which the caller
     /// checks. `b` and `c` are overwritten.
     ///
-    /// Long kernels are queued when `rest` returns.
+    /// Before each of the kernels, or two of them, `rest` is called: it may wait for those before.
     ///
     /// # Errors
     /// If a span is not of the right length, or the driver refuses a launch; that of `rest`.
@@ -94,7 +91,6 @@ impl Quotient {
         if top.len() != 1 {
             return Err(Error::internal(format!("one coefficient was given room for {}", top.len())));
         }
-        let rest = || if a.len() >= LONG { rest() } else { Ok(()) };
         rest()?;
         self.open(stream, a, b, c)?;
         for data in [a, b] {

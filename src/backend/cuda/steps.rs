@@ -118,3 +118,27 @@ impl Drop for Steps<'_> {
         }
     }
 }
+
+#[cfg(all(test, feature = "emulator"))]
+mod tests {
+    use super::*;
+    use crate::backend::cuda::testing;
+
+    #[test]
+    fn a_step_may_rest_often_and_stays_a_few_kernels_ahead() {
+        let gpu = testing::gpu();
+        let (stream, control) = (gpu.stream().unwrap(), Control::new());
+        let mut steps = Steps::new(&stream, &control);
+        for _ in 0..3 {
+            let rests = |pace: &Pace| {
+                (0..5).try_for_each(|_| {
+                    pace.rest()?;
+                    assert!((1..=AHEAD).contains(&pace.ahead.borrow().len()));
+                    Ok(())
+                })
+            };
+            steps.queue_paced(Stage::Transform, None, rests).unwrap();
+        }
+        steps.finish().unwrap();
+    }
+}

@@ -1,5 +1,7 @@
 //! Transforms and the quotient against the CPU's, bit for bit.
 
+use std::cell::Cell;
+
 use blstrs::Scalar;
 use ff::{Field, PrimeField};
 use rand::rngs::StdRng;
@@ -12,7 +14,7 @@ use crate::backend::cpu::ntt::Ntt as CpuNtt;
 use crate::backend::cuda::gpu::{emulated, scalar_words, scalar_words_mut, Gpu, Span, Stream, Words};
 use crate::backend::cuda::quotient::Quotient;
 use crate::backend::cuda::testing::{gpu, machine};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::groth16::domain::Transform;
 use crate::groth16::quotient;
 use crate::pipeline::Control;
@@ -88,7 +90,13 @@ fn compare_quotient(gpu: &Gpu, layout: Layout, a: &[Scalar], b: &[Scalar]) {
     stream.upload(db.span(), scalar_words(b)).unwrap();
     stream.upload(top.span(), &[[1; 8]]).unwrap();
     let quotient = Quotient::with_layout(gpu, layout).unwrap();
-    quotient.run(&stream, da.span(), db.span(), dc.span(), top.span(), &|| Ok(())).unwrap();
+    let rests = Cell::new(0);
+    let rest = || {
+        rests.set(rests.get() + 1);
+        Ok(())
+    };
+    quotient.run(&stream, da.span(), db.span(), dc.span(), top.span(), &rest).unwrap();
+    assert!(rests.get() > 5, "{} rests", rests.get());
     let mut h = vec![[0; 8]; layout.size()];
     stream.download(da.span(), &mut h).unwrap();
     let mut last = [[1; 8]];
@@ -191,6 +199,26 @@ fn spans_of_another_length_are_refused() {
         500
     );
     assert_eq!(quotient.run(&stream, right, right, right, right, &|| Ok(())).unwrap_err().code(), 500);
+}
+
+#[test]
+fn a_quotient_ends_where_its_rest_does() {
+    let gpu = gpu();
+    let stream = gpu.stream().unwrap();
+    let data = gpu.allocate::<Words>(3 * 32 + 1, "a test's data").unwrap();
+    let part = |index: usize| data.span().slice(32 * index..32 * (index + 1));
+    let left = Cell::new(3);
+    let rest = || {
+        left.set(left.get() - 1);
+        if left.get() == 0 {
+            return Err(Error::Cancelled { during: "a test".into() });
+        }
+        Ok(())
+    };
+    let quotient = Quotient::new(&gpu, 5).unwrap();
+    let outcome = quotient.run(&stream, part(0), part(1), part(2), data.span().slice(96..), &rest);
+    assert!(matches!(outcome, Err(Error::Cancelled { .. })), "{outcome:?}");
+    assert_eq!(left.get(), 0, "nothing is queued after that");
 }
 
 #[test]
